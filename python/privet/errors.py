@@ -145,5 +145,5 @@ def error_named(name: str, message: str) -> PrivetError:
     family = globals().get(name)
     if not (isinstance(family, type) and issubclass(family, PrivetError)):
         return PrivetError(message)
-    families = (it for it in family.__mro__ if issubclass(it, PrivetError))
-    return next(it for it in families if "__init__" not in vars(it))(message)
+    families = (ancestor for ancestor in family.__mro__ if issubclass(ancestor, PrivetError))
+    return next(candidate for candidate in families if "__init__" not in vars(candidate))(message)

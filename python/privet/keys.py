@@ -70,8 +70,8 @@ class KeyPaths:
         """The paths that `make` uses in `directory`, whether or not they exist."""
         certificates = {f"{role}_certificate": directory / f"{role}.pem" for role in ROLES}
         keys = {f"{role}_key": directory / f"{role}.key" for role in ROLES}
-        kept = directory / "ca.key" if ca_key else None
-        return cls(ca=directory / "ca.pem", ca_key=kept, **certificates, **keys)
+        authority_key = directory / "ca.key" if ca_key else None
+        return cls(ca=directory / "ca.pem", ca_key=authority_key, **certificates, **keys)
 
     def of(self, role: str) -> tuple[Path, Path]:
         """The certificate and the key of one of `ROLES`."""

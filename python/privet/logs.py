@@ -48,7 +48,7 @@ class JsonLines(logging.Formatter):
         }
         if record.name.partition(".")[0] == OWN:
             line["message"] = record.getMessage()
-            line |= {name: it for name, it in vars(record).items() if name not in _PLAIN}
+            line |= {name: value for name, value in vars(record).items() if name not in _PLAIN}
         else:
             line["message"] = "a library's message, which is not shown: it may quote a peer"
             line["at"] = f"{record.pathname}:{record.lineno}"
@@ -56,7 +56,7 @@ class JsonLines(logging.Formatter):
             line["trace"] = trace(record.exc_info[1])
         text = _ENCODER.encode(line)
         if _ABORTED in text:
-            text = _ENCODER.encode({name: _unquoted(it) for name, it in line.items()})
+            text = _ENCODER.encode({name: _unquoted(value) for name, value in line.items()})
         return text
 
 
@@ -87,7 +87,7 @@ def unquoted(text: str) -> str:
 
 def _unquoted(value: Any) -> Any:
     if isinstance(value, list):
-        return [_unquoted(it) for it in value]
+        return [_unquoted(element) for element in value]
     return unquoted(value) if isinstance(value, str) else value
 
 

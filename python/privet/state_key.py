@@ -53,13 +53,13 @@ def _from_file(path: Path) -> bytes:
 def _from_command(command: str) -> bytes:
     """Asks once in a process: a command may ask a service elsewhere."""
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             shlex.split(command), capture_output=True, check=True, timeout=COMMAND_SECONDS
         )
     except (OSError, ValueError, subprocess.SubprocessError) as error:
         # What the command printed may be part of a key.
         raise Misuse(f"the command of {VARIABLE} failed: {_reason(error)}") from None
-    return _parse(done.stdout, f"the command of {VARIABLE}")
+    return _parse(process.stdout, f"the command of {VARIABLE}")
 
 
 def _reason(error: Exception) -> str:

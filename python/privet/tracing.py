@@ -143,13 +143,15 @@ class Span:
             "kind": _KINDS[self.kind],
             "startTimeUnixNano": str(self.start),
             "endTimeUnixNano": str(max(self.start, end)),
-            "attributes": [_attribute(f"privet.{name}", it) for name, it in self.facts.items()],
+            "attributes": [
+                _attribute(f"privet.{name}", value) for name, value in self.facts.items()
+            ],
         }
         if self.parent is not None:
             document["parentSpanId"] = self.parent
         if self.links:
             document["links"] = [
-                {"traceId": it.trace, "spanId": it.span} for it in map(deal, self.links)
+                {"traceId": link.trace, "spanId": link.span} for link in map(deal, self.links)
             ]
         if self.error is not None:
             document["status"] = {"code": 2, "message": self.error}
@@ -307,8 +309,8 @@ def deal(material: str) -> Context:
 
 
 def _traffic(cost: Cost) -> dict[str, int]:
-    sent = {"bytes_client": cost.bytes_client, "bytes_server": cost.bytes_server}
-    return {**sent, "bytes_dealer": cost.bytes_dealer, "rounds": cost.rounds}
+    traffic = {"bytes_client": cost.bytes_client, "bytes_server": cost.bytes_server}
+    return {**traffic, "bytes_dealer": cost.bytes_dealer, "rounds": cost.rounds}
 
 
 def _read(parent: str | None) -> Context | None:
@@ -364,8 +366,8 @@ class _Collector:
             self._tls = ssl.create_default_context(cafile=authority)
         elif not _is_here(parts.hostname):
             raise Misuse(f"{url} is not this machine: spans go to others over https alone")
-        given = os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")
-        self._headers = {"Content-Type": "application/json", **_header_lines(given)}
+        text = os.environ.get("OTEL_EXPORTER_OTLP_HEADERS", "")
+        self._headers = {"Content-Type": "application/json", **_header_lines(text)}
 
     def post(self, body: bytes) -> None:
         """Sends a body; `OSError` if it does not come through."""
@@ -387,11 +389,11 @@ class _Collector:
             raise OSError(f"the collector answered {status}")
 
 
-def _header_lines(given: str) -> dict[str, str]:
+def _header_lines(text: str) -> dict[str, str]:
     """Header lines as OpenTelemetry writes them: `NAME=VALUE,NAME=VALUE`, values percent-encoded.
     Raises `Misuse`, which quotes no value, if they are anything else."""
     lines: dict[str, str] = {}
-    for place, pair in enumerate(filter(str.strip, given.split(",")), 1):
+    for place, pair in enumerate(filter(str.strip, text.split(",")), 1):
         name, equals, value = pair.partition("=")
         name, value = name.strip(), unquote(value.strip())
         if not equals or not _HEADER_NAME.fullmatch(name) or not _HEADER_VALUE.fullmatch(value):

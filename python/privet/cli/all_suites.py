@@ -50,8 +50,8 @@ def survey(
     """What each suite makes of a model that is compiled with options as `given`."""
     compiled: dict[Any, Compiled | ModelError] = {}
     verdicts = []
-    for of in suites.all_suites():
-        precision = of.precision.with_widths(bits, scale, weight_scale)
+    for suite_type in suites.all_suites():
+        precision = suite_type.precision.with_widths(bits, scale, weight_scale)
         if precision not in compiled:
             try:
                 compiled[precision] = compile(model, **vars(precision), **given)
@@ -59,27 +59,27 @@ def survey(
                 raise
             except ModelError as error:
                 compiled[precision] = error
-        verdicts.append(_verdict(of, compiled[precision]))
+        verdicts.append(_verdict(suite_type, compiled[precision]))
     return verdicts
 
 
-def _verdict(of: type[Suite], compiled: Compiled | ModelError) -> Verdict:
+def _verdict(suite_type: type[Suite], compiled: Compiled | ModelError) -> Verdict:
     if isinstance(compiled, ModelError):
-        return Verdict(of.name, None, None, None, str(compiled), _problems(compiled))
+        return Verdict(suite_type.name, None, None, None, str(compiled), _problems(compiled))
     program = compiled.program
-    usual = of()
+    usual = suite_type()
     refusal = None
-    for suite in (usual, *of.labelled()):
+    for suite in (usual, *suite_type.labelled()):
         if error := _refusal(suite, program):
             refusal = refusal or error
             continue
         changed = _needed(suite, usual, program)
-        said = () if refusal is None else _problems(refusal)
+        problems = () if refusal is None else _problems(refusal)
         message = "" if refusal is None else str(refusal)
         widths = program.ring_bits, program.scale_bits
-        return Verdict(of.name, changed, *widths, message, said)
+        return Verdict(suite_type.name, changed, *widths, message, problems)
     assert refusal is not None
-    return Verdict(of.name, None, None, None, str(refusal), _problems(refusal))
+    return Verdict(suite_type.name, None, None, None, str(refusal), _problems(refusal))
 
 
 def _refusal(suite: Suite, program: Program) -> ModelError | Misuse | None:
@@ -95,18 +95,18 @@ def _needed(suite: Suite, usual: Suite, program: Program) -> dict[str, Any]:
     """The options of a suite that runs a program, but for those of which the usual does as well."""
     needed = {}
     for field in fields(suite):
-        theirs, ours = getattr(suite, field.name), getattr(usual, field.name)
-        if theirs == ours:
+        value, default = getattr(suite, field.name), getattr(usual, field.name)
+        if value == default:
             continue
         try:
-            less = replace(suite, **{field.name: ours})
+            less = replace(suite, **{field.name: default})
             does = _refusal(less, program) is None
         except Misuse:
             does = False
         if does:
             suite = less
         else:
-            needed[field.name] = theirs
+            needed[field.name] = value
     return needed
 
 
@@ -117,7 +117,7 @@ def _problems(error: Exception) -> tuple[Problem, ...]:
 def print_survey(verdicts: list[Verdict], as_json: bool) -> None:
     """Shows what `survey` found."""
     if as_json:
-        typer.echo(json.dumps({"suites": [asdict(it) for it in verdicts]}))
+        typer.echo(json.dumps({"suites": [asdict(verdict) for verdict in verdicts]}))
         return
     table = show.table(("suite", "runs", "ring", "what its defaults refuse"), ())
     for row in verdicts:

@@ -59,15 +59,17 @@ def defaults(command: Any, name: str, path: Path) -> dict[str, Any]:
     table = document.get(name, {})
     if not isinstance(table, dict):
         raise Misuse(f"{path}: {name} is no table: write [{name}]")
-    known = {_name(parameter): parameter for parameter in command.params}
-    known = {word: parameter for word, parameter in known.items() if word not in APART}
+    parameters = {_name(parameter): parameter for parameter in command.params}
+    parameters = {word: parameter for word, parameter in parameters.items() if word not in APART}
     for word, value in table.items():
-        if word not in known:
-            raise Misuse(f"{path}, [{name}]: {word} is not known; known are {', '.join(known)}")
-        needed = _kind(known[word])
+        if word not in parameters:
+            raise Misuse(
+                f"{path}, [{name}]: {word} is not known; known are {', '.join(parameters)}"
+            )
+        needed = _kind(parameters[word])
         if not isinstance(value, needed) or (isinstance(value, bool) and needed is not bool):
             raise Misuse(f"{path}, [{name}]: {word} is {value!r}; it needs to be {_TITLES[needed]}")
-    return {str(known[word].name): value for word, value in table.items()}
+    return {str(parameters[word].name): value for word, value in table.items()}
 
 
 _TITLES: dict[Any, str] = {
@@ -88,5 +90,5 @@ def _kind(parameter: Any) -> Any:
     """How TOML writes a value of the parameter."""
     if parameter.multiple or parameter.nargs != 1:
         return list
-    wanted = parameter.type_descriptor.annotation
-    return {bool: bool, int: int, float: (int, float)}.get(wanted, str)
+    annotation = parameter.type_descriptor.annotation
+    return {bool: bool, int: int, float: (int, float)}.get(annotation, str)

@@ -63,7 +63,7 @@ def drain(
 
 def _jobs(state: dict[str, Any], machine: str) -> int | None:
     """How many jobs run on a machine; None if it is not there."""
-    if all(it["name"] != machine for it in state["machines"]):
+    if all(entry["name"] != machine for entry in state["machines"]):
         return None
     return len([job for job in state["running"] if job["machine"] == machine])
 

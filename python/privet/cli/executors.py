@@ -36,9 +36,9 @@ def make_executor(
         raise Misuse("--address is for --executor ray")
     from privet.service.executor.local import LocalExecutor
 
-    mine = sorted(os.sched_getaffinity(0))
-    if cores is not None and cores > len(mine):
-        raise Misuse(f"this process may use {len(mine)} cores, not {cores}")
+    usable = sorted(os.sched_getaffinity(0))
+    if cores is not None and cores > len(usable):
+        raise Misuse(f"this process may use {len(usable)} cores, not {cores}")
     return LocalExecutor(
-        cores=mine[:cores] if cores else None, host=host, advertise=advertise, **each
+        cores=usable[:cores] if cores else None, host=host, advertise=advertise, **each
     )

@@ -110,15 +110,15 @@ def gateway(
     if tls_certificate is None or tls_key is None:
         if (tls_certificate, tls_key, tls_clients) != (None, None, None):
             raise Misuse("TLS needs both --tls-certificate and --tls-key")
-        own = None
+        tls = None
     else:
-        own = EndpointTls(EndpointKeys(tls_certificate, tls_key, tls_clients))
+        tls = EndpointTls(EndpointKeys(tls_certificate, tls_key, tls_clients))
     if revoked is not None and tls_clients is None:
         raise Misuse("--revoked needs --tls-clients: callers show no certificate without it")
     refused = Revoked(revoked)
     for place in places.values():
         if place is not None:
-            check_place(place[0], own)
+            check_place(place[0], tls)
     terms = Terms(suite)
     console = show.make_console()
 
@@ -151,8 +151,8 @@ def gateway(
             changed = credentials.digest != shown.digest
             opened = await backend(credentials).open() if changed else None
             try:
-                if own is not None:
-                    await asyncio.to_thread(own.reload)
+                if tls is not None:
+                    await asyncio.to_thread(tls.reload)
             except BaseException:
                 if opened is not None:
                     await opened.close()
@@ -168,7 +168,7 @@ def gateway(
             for name, serve in (("rest", serve_rest), ("grpc", serve_grpc)):
                 place = places[name]
                 if place is not None:
-                    opened = serve(exchange, *place, own, refused)
+                    opened = serve(exchange, *place, tls, refused)
                     ports[name] = f"{place[0]}:{await stack.enter_async_context(opened)}"
             if as_json:
                 typer.echo(json.dumps({"event": "listening", **ports}))

@@ -48,14 +48,14 @@ def generate(
     Example: privet generate model.onnx --prompt "The list " --tokens 32 --calibration tokens.npy
     """
     characters = read_labels(None, model)
-    given = _tokens(prompt, characters)
+    token_ids = _tokens(prompt, characters)
     console = show.make_console()
     steps: list[Step] = []
     if not as_json:
         console.print(prompt, end="")
     for step in generate_locally(
         model,
-        given,
+        token_ids,
         tokens,
         suite=suite,
         sampling=Sampling(temperature, top_k, seed),
@@ -82,9 +82,13 @@ def generate(
     console.print()
     table = show.table([""], ["seconds", "client sends", "server sends", "dealer sends", "rounds"])
     for name, costs in (("offline", offline), ("online", online)):
-        each = _each(costs)
-        sizes = (show.size(round(each[f"bytes_{it}"])) for it in ("client", "server", "dealer"))
-        table.add_row(f"{name}, a token", f"{each['seconds']:.3f}", *sizes, f"{each['rounds']:.0f}")
+        average = _each(costs)
+        sizes = (
+            show.size(round(average[f"bytes_{party}"])) for party in ("client", "server", "dealer")
+        )
+        table.add_row(
+            f"{name}, a token", f"{average['seconds']:.3f}", *sizes, f"{average['rounds']:.0f}"
+        )
     console.print(table)
 
 

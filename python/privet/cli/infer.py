@@ -101,7 +101,7 @@ def infer(
             await asking.reach(client, wait)
             name = model or await client.only_model()
             program = (await client.offer(name, version)).program
-            shapes = {it.name: it.shape for it in program.given}
+            shapes = {entry.name: entry.shape for entry in program.given}
             inputs = read_inputs(input, shapes, max(program.batch, len(input)))
             if notice is None and when_dry != MAKE:
                 await _check_ready(client, name, terms, timeout if when_dry == WAIT else 0.0)

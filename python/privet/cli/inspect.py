@@ -65,7 +65,7 @@ def inspect(
     as_json: options.AsJson = False,
 ) -> None:
     """Show operators, shapes and widths, what is supported, and the material that it will take."""
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "calibration": read_samples(calibration) if calibration else None,
         "input_range": input_range,
         "reveal": reveal,
@@ -75,7 +75,7 @@ def inspect(
     }
     if every_suite:
         all_suites.print_survey(
-            all_suites.survey(model, bits, scale, weight_scale, **given), as_json
+            all_suites.survey(model, bits, scale, weight_scale, **arguments), as_json
         )
         return
     shaped = Link(link) if link else None
@@ -86,12 +86,12 @@ def inspect(
     compiled = None
     precision = suite.precision.with_widths(bits, scale, weight_scale)
     try:
-        compiled = compile(model, **vars(precision), **given)
+        compiled = compile(model, **vars(precision), **arguments)
         suite.check_supports(compiled.program)
         plan = suite.plan(compiled.program, shaped)
     except ModelError as error:
         if compiled is None and isinstance(error, UnsupportedModel):
-            error = _completed(error, suite, model, precision, given)
+            error = _completed(error, suite, model, precision, arguments)
         _refused(nodes, error, compiled, as_json)
         raise typer.Exit(exit_code(error)) from error
     if accuracy:
@@ -141,7 +141,10 @@ def _accuracy(compiled: Compiled, as_json: bool) -> None:
             "beside_onnx_runtime": accuracy.beside,
         }
         fields = {
-            name: [{**asdict(it), "units": it.units, "relative": it.relative} for it in layers]
+            name: [
+                {**asdict(entry), "units": entry.units, "relative": entry.relative}
+                for entry in layers
+            ]
             for name, layers in parts.items()
         }
         typer.echo(json.dumps({"model": compiled.program.model, **fields}))
@@ -160,7 +163,9 @@ def _accuracy(compiled: Compiled, as_json: bool) -> None:
 
 def _runners(compiled: Compiled) -> dict[str, bool]:
     """Which suites run a program with their defaults."""
-    return {it.name: it().runs(compiled.program) for it in suites.all_suites()}
+    return {
+        suite_type.name: suite_type().runs(compiled.program) for suite_type in suites.all_suites()
+    }
 
 
 def _operations(compiled: Compiled) -> list[dict[str, Any]]:
@@ -200,18 +205,22 @@ def _completed(
     suite: suites.Suite,
     model: Path,
     precision: Precision,
-    given: dict[str, Any],
+    arguments: dict[str, Any],
 ) -> UnsupportedModel:
     """The refusal of functions that no polynomial is close to, with the operations that the suite
     does not compute behind: those that compile once functions are left as they are."""
     if precision.smooth != "polynomial":
         return error
     try:
-        rest = compile(model, **vars(replace(precision, relu="exact", smooth="function")), **given)
+        rest = compile(
+            model, **vars(replace(precision, relu="exact", smooth="function")), **arguments
+        )
     except ModelError:
         return error
     fitted = {"function", "relu"} if precision.relu == "sign" else {"function"}
-    operations = [it for it in suite.supports(rest.program) if it.operator not in fitted]
+    operations = [
+        support for support in suite.supports(rest.program) if support.operator not in fitted
+    ]
     return UnsupportedModel([*error.problems, *operations])
 
 

@@ -98,11 +98,11 @@ def _show(paths: KeyPaths) -> None:
     for party in ROLES:
         certificate, key = paths.of(party)
         files = " ".join(map(str, (paths.ca, certificate, key)))
-        who = {
+        holder = {
             "dealer": "A dealer, if you use one,",
             "operator": "An operator who watches a service",
         }.get(party, Text.assemble("The ", (party, "bold")))
-        console.print(Text.assemble(who, f" needs {files}"))
+        console.print(Text.assemble(holder, f" needs {files}"))
         console.print(f"  certificate's SHA-256 {fingerprint(certificate)}", style="dim")
     if paths.ca_key:
         warning = f"{paths.ca_key} can issue certificates that both parties trust: move it away."

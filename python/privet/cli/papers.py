@@ -26,28 +26,28 @@ def list_command(
     as_json: options.AsJson = False,
 ) -> None:
     """List papers and their tables and figures: what runs here, how long it takes, what cannot."""
-    chosen = [paper(it) for it in ([name] if name else NAMES)]
+    chosen = [paper(paper_name) for paper_name in ([name] if name else NAMES)]
     if as_json:
         rows = [
             {
-                "paper": of.name,
-                "item": it.name,
-                "place": it.place,
-                "title": it.title,
-                "how": None if it.absent else it.how,
-                "minutes": it.minutes,
-                "absent": it.absent or None,
+                "paper": source.name,
+                "item": entry.name,
+                "place": entry.place,
+                "title": entry.title,
+                "how": None if entry.absent else entry.how,
+                "minutes": entry.minutes,
+                "absent": entry.absent or None,
             }
-            for of in chosen
-            for it in of.items
+            for source in chosen
+            for entry in source.items
         ]
         typer.echo(json.dumps(rows))
         return
     console = show.make_console()
-    for of in chosen:
+    for publication in chosen:
         words = ("item", "in the paper", "what")
-        table = show.table(words, ("minutes",), f"{of.name}: {of.title}")
-        for item in of.items:
+        table = show.table(words, ("minutes",), f"{publication.name}: {publication.title}")
+        for item in publication.items:
             minutes = "not here" if item.absent else f"{item.minutes:g}"
             table.add_row(item.name, item.place, item.title, minutes)
         console.print(table)
@@ -79,8 +79,12 @@ def run_command(
     ] = None,
 ) -> None:
     """Run a paper's items and keep a record of each, from which `report` makes pages."""
-    of = paper(name)
-    wanted = [of.item(it) for it in chosen] if chosen else [it for it in of.items if not it.absent]
+    publication = paper(name)
+    selection = (
+        [publication.item(item_name) for item_name in chosen]
+        if chosen
+        else [entry for entry in publication.items if not entry.absent]
+    )
     stderr = Console(stderr=True)
 
     def say(text: str) -> None:
@@ -88,15 +92,15 @@ def run_command(
 
     console = show.make_console()
     place_of_work = Workplace(output, say=say, data=data)
-    for item in wanted:
+    for item in selection:
         if at_most is not None and item.minutes > at_most:
             continue
-        if resume and place(output, of, item).exists():
+        if resume and place(output, publication, item).exists():
             continue
-        say(f"{of.name} {item.name}, about {item.minutes:g} min")
-        record = items.run(of, item, place_of_work)
-        record.write(output, of, item)
-        console.print(page.section(of, item, record), highlight=False)
+        say(f"{publication.name} {item.name}, about {item.minutes:g} min")
+        record = items.run(publication, item, place_of_work)
+        record.write(output, publication, item)
+        console.print(page.section(publication, item, record), highlight=False)
 
 
 @app.command("report")
@@ -110,7 +114,7 @@ def report_command(
     """Write a page for each paper: its numbers, what ran here, and where they differ."""
     pages.mkdir(parents=True, exist_ok=True)
     for name in NAMES:
-        of: Paper = paper(name)
+        publication: Paper = paper(name)
         path = pages / f"{name}.md"
-        path.write_text(page.page(of, output))
+        path.write_text(page.page(publication, output))
         typer.echo(path)

@@ -149,8 +149,8 @@ def _budget(text: str | None) -> float | None:
 
 
 def _show(console: Console, advice: Advice) -> None:
-    asked = advice.question
-    over = f" over {asked.network.name}, {asked.rate:.3g} samples a second:"
+    question = advice.question
+    over = f" over {question.network.name}, {question.rate:.3g} samples a second:"
     console.print(Text.assemble((advice.model, "bold"), over))
     numbers = ("batch", "online", "99 %", "offline", "pool", "cores", "sent/sample", "$/month")
     table = show.table(("", "setting"), numbers)

@@ -88,7 +88,7 @@ def prepare(
     if address is None or keys is None or (count is None) == (keep is None):
         raise Misuse("give ADDRESS, --keys, and --count N or --keep N; or --status")
     terms = Terms(suites.material_suite(suite), version, program_hash)
-    wanted = _amounts(models or [], keep or count or 1)
+    amounts = _amounts(models or [], keep or count or 1)
 
     def connect(progress: Progress | None = None) -> ServiceClient:
         return asking.connect(
@@ -105,11 +105,11 @@ def prepare(
         )
 
     if keep is not None:
-        asyncio.run(_keep(console, connect(), wanted, terms, keep, wait, as_json))
+        asyncio.run(_keep(console, connect(), amounts, terms, keep, wait, as_json))
         return
     with show.progress(not as_json and console.is_terminal) as progress:
         client = connect(progress)
-        batches = asyncio.run(_make(client, wanted, terms, count or 1, timeout, wait, progress))
+        batches = asyncio.run(_make(client, amounts, terms, count or 1, timeout, wait, progress))
     for batch in batches:
         _tell_made(console, batch, terms, client.link, as_json)
 
@@ -138,7 +138,7 @@ class _Made:
 
 async def _make(
     client: ServiceClient,
-    wanted: dict[str, int],
+    amounts: dict[str, int],
     terms: Terms,
     usual: int,
     timeout: float,
@@ -151,13 +151,13 @@ async def _make(
     batches = []
     async with client:
         await asking.reach(client, wait)
-        wanted = wanted or {await client.only_model(): usual}
-        asked = {
+        amounts = amounts or {await client.only_model(): usual}
+        notices_of = {
             name: [await client.notify(name, terms=terms, timeout=timeout) for _ in range(count)]
-            for name, count in wanted.items()
+            for name, count in amounts.items()
         }
-        done, total = 0, sum(wanted.values())
-        for name, notices in asked.items():
+        done, total = 0, sum(amounts.values())
+        for name, notices in notices_of.items():
             for index, notice in enumerate(notices):
                 if progress is not None and total > 1:
                     progress("entries", done, total, name)
@@ -209,7 +209,7 @@ def _tell_made(
 async def _keep(
     console: Console,
     client: ServiceClient,
-    wanted: dict[str, int],
+    amounts: dict[str, int],
     terms: Terms,
     usual: int,
     wait: float,
@@ -228,10 +228,10 @@ async def _keep(
 
     async with client:
         # Of models that were named, `Ahead` tries for as long as it runs.
-        if wait or not wanted:
+        if wait or not amounts:
             await asking.reach(client, wait)
-        wanted = wanted or {await client.only_model(): usual}
-        async with Ahead(client, terms, wanted, tell):
+        amounts = amounts or {await client.only_model(): usual}
+        async with Ahead(client, terms, amounts, tell):
             await asking.until_stopped()
     typer.echo(json.dumps({"event": "stopped"}) if as_json else "Stopped.")
 
@@ -260,10 +260,10 @@ def _tell(
 
 def _show_status(console: Console, state: Path, as_json: bool) -> None:
     store = MaterialStore.at(state)
-    held, count = store.holdings(), store.bytes()
+    holdings, count = store.holdings(), store.bytes()
     if as_json:
-        typer.echo(json.dumps({"ready": [asdict(it) for it in held], "bytes": count}))
+        typer.echo(json.dumps({"ready": [asdict(holding) for holding in holdings], "bytes": count}))
         return
-    if held:
-        show.holdings(console, held)
+    if holdings:
+        show.holdings(console, holdings)
     console.print(f"{show.size(count)} of material in {state}.")

@@ -128,11 +128,13 @@ def as_object(result: Run) -> dict[str, Any]:
     }
 
 
-def _input_shapes(model: Path, given: InputShapes, client_side: bool) -> dict[str, tuple[int, ...]]:
+def _input_shapes(
+    model: Path, shapes: InputShapes, client_side: bool
+) -> dict[str, tuple[int, ...]]:
     source = load_model(model)
-    if client_side and (front := part(source, given)[0]) is not None:
-        return {it.name: it.shape for it in front.given}
-    graph = import_model(source, name=model.stem, input_shapes=given)
+    if client_side and (front := part(source, shapes)[0]) is not None:
+        return {entry.name: entry.shape for entry in front.given}
+    graph = import_model(source, name=model.stem, input_shapes=shapes)
     return {entry.name: graph.input_shape(entry) for entry in graph.inputs}
 
 
@@ -159,7 +161,7 @@ def show_modes(
     table = show.table(("mode", "guarantee"), numbers)
     for mode, result in runs:
         total = result.offline + result.online
-        sent = [
+        traffic = [
             phase.bytes_client + phase.bytes_server for phase in (result.offline, result.online)
         ]
         memory = max(use.peak_mb for use in result.memory.values())
@@ -168,7 +170,7 @@ def show_modes(
             mode.guarantee,
             f"{total.seconds:.3f} s",
             f"{result.online.seconds:.3f} s",
-            *map(show.size, sent),
+            *map(show.size, traffic),
             str(result.online.rounds),
             f"{memory:.0f} MB",
             str(result.max_fixed_point_error),

@@ -352,8 +352,8 @@ def _print(console: Console, rows: list[Row], as_json: bool) -> None:
     for row in rows:
         ready = Text("yes" if row.ready else "no")
         if row.error:
-            held = "earlier files" if row.ready else "no"
-            ready = Text.assemble(f"{held}: ", (row.error, "red"))
+            answer = "earlier files" if row.ready else "no"
+            ready = Text.assemble(f"{answer}: ", (row.error, "red"))
         number = "" if row.version is None else str(row.version)
         table.add_row(row.model, number, ", ".join(row.suites), ready, row.program or "")
     console.print(table)

@@ -73,15 +73,15 @@ def prediction(
     name, output = next(iter(outputs.items()))
     if batch > 1:
         for sample in range(len(output)):
-            single = {each: array[sample : sample + 1] for each, array in outputs.items()}
+            single = {title: array[sample : sample + 1] for title, array in outputs.items()}
             console.print(f"Sample {sample + 1}. ", end="")
             prediction(console, single, labels, probabilities)
         return
     if output.dtype.kind in "ibUO" and output.size == 1:
         label = str(output.ravel()[0])
         console.print(Text.assemble("Prediction: ", (label, "bold green")))
-        for each, array in list(outputs.items())[1:]:
-            console.print(f"{each} = {_shown(array)}", highlight=False)
+        for other, array in list(outputs.items())[1:]:
+            console.print(f"{other} = {_shown(array)}", highlight=False)
         return
     scores = np.asarray(output, dtype=float).ravel()
     if output.dtype.kind != "f" or output.ndim != 2 or output.shape[0] != 1 or output.shape[1] < 2:
@@ -120,8 +120,8 @@ def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch:
     if offline is not None:
         phases["total"] = offline + online
     if batch > 1:
-        each = _per_sample(offline + online if offline is not None else online, batch)
-        phases[f"each of {batch} samples"] = each
+        sample_cost = _per_sample(offline + online if offline is not None else online, batch)
+        phases[f"each of {batch} samples"] = sample_cost
     for name, cost in phases.items():
         if cost is None:
             grid.add_row(name, "prepared earlier")
@@ -271,8 +271,10 @@ def policy(console: Console, accepted: Policy, suites: Iterable[str] = ()) -> No
     limit = rules["answers_per_hour"]
     modes = f"accepts also {', '.join(more)}" if more else "accepts nothing weaker than the default"
     often = f"{limit} answers an hour" if limit is not None else "any number of answers"
-    own = f"; {len(rules['clients'])} clients have rules of their own" if rules["clients"] else ""
-    console.print(f"Policy: {modes}; {often} to a client{own}.")
+    exceptions = (
+        f"; {len(rules['clients'])} clients have rules of their own" if rules["clients"] else ""
+    )
+    console.print(f"Policy: {modes}; {often} to a client{exceptions}.")
     if refused := sorted({suite.split()[0] for suite in suites} - set(rules["accepts"]["suite"])):
         console.print(
             _warned(
@@ -297,12 +299,12 @@ def warn_uncalibrated(basis: str) -> None:
 def quantized(console: Console, compiled: Compiled) -> None:
     """What becomes of a quantised model."""
     if compiled.quantized is not None:
-        kept, stated = compiled.quantized
+        count, stated = compiled.quantized
         console.print(
             Text.assemble(
                 ("Quantised model:", "bold"),
                 " it runs dequantised, at the program's scales. Values leave the range of their "
-                f"integers in {kept} of {stated} places on calibration inputs, and are kept in it "
+                f"integers in {count} of {stated} places on calibration inputs, and are kept in it "
                 "there; nothing is rounded to its own steps.",
             ),
             soft_wrap=True,

@@ -156,11 +156,11 @@ def _fields(case: Case, results: Sequence[Result]) -> dict[str, Any]:
         "runs": [
             {
                 **row,
-                "delay_of": dict(it.figures.delay_of),
-                "ended": dict(it.figures.ended),
-                "audited_events": it.record.audited,
+                "delay_of": dict(result.figures.delay_of),
+                "ended": dict(result.figures.ended),
+                "audited_events": result.record.audited,
             }
-            for row, it in zip(rows(results), results, strict=True)
+            for row, result in zip(rows(results), results, strict=True)
         ],
     }
 
@@ -177,13 +177,13 @@ def _show(console: Console, case: Case, results: Sequence[Result]) -> None:
         text += f" (paper, rate unstated: {paper.delay:.0f} s, {paper.makespan:.0f} s)"
     console.print(f"{text}.", soft_wrap=True)
     lines = rows(results)
-    shown = [it for it in COLUMNS if any(row[it[0]] is not None for row in lines)]
+    shown = [column for column in COLUMNS if any(row[column[0]] is not None for row in lines)]
     heads = [TITLES.get(name, name) for name, _ in shown if name != "policy"]
     table = show.table(("policy",), heads)
     for row in lines:
         table.add_row(*(form.format(row[k]) if row[k] is not None else "" for k, form in shown))
     console.print(table)
-    events = sum(it.record.audited for it in results)
+    events = sum(result.record.audited for result in results)
     console.print(f"{events} events and actions audited, no rule broken.")
 
 
@@ -196,7 +196,11 @@ def _swept(console: Console, case: Case, as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps(lines))
         return
-    columns = (("sweep", "{}"), ("x", "{:g}"), *(it for it in COLUMNS if it[0] in SWEPT))
+    columns = (
+        ("sweep", "{}"),
+        ("x", "{:g}"),
+        *(column for column in COLUMNS if column[0] in SWEPT),
+    )
     table = show.table((), [TITLES.get(name, name) for name, _ in columns])
     for row in lines:
         table.add_row(*(form.format(row[name]) for name, form in columns))
@@ -208,11 +212,13 @@ def _decisions(
 ) -> None:
     costs = [overhead.measure(named(name, beta), queued) for name in policies]
     if as_json:
-        typer.echo(json.dumps([vars(it) for it in costs]))
+        typer.echo(json.dumps([vars(entry) for entry in costs]))
         return
     numbers = ("queued", "decide ms", "99 % within", "submit ms", "finished ms")
     table = show.table(("policy",), numbers)
     for cost in costs:
         times = (cost.decide, cost.decide_99, cost.submit, cost.finished)
-        table.add_row(cost.policy, str(cost.queued), *(f"{1000 * each:.3f}" for each in times))
+        table.add_row(
+            cost.policy, str(cost.queued), *(f"{1000 * seconds:.3f}" for seconds in times)
+        )
     console.print(table)

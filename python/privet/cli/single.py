@@ -82,18 +82,18 @@ def models(
     from privet.service.repository import ModelConfig, ModelFolders, SingleModel, parse_config
     from privet.service.schema import setting
 
-    given = {word: value for word, value in compiled.items() if value is not None}
+    settings = {word: value for word, value in compiled.items() if value is not None}
     if suites:
-        given["suites"] = suites
+        settings["suites"] = suites
     if path.is_dir():
-        words = ["suite" if word == "suites" else word for word in given]
+        words = ["suite" if word == "suites" else word for word in settings]
         others = {"name": name, "calibration": calibration, "set": options}
         words += [word for word, value in others.items() if value]
         if words:
             shown = ", ".join(f"--{word.replace('_', '-')}" for word in words)
             raise Misuse(f"{shown}: in a repository, config.toml says that for each model")
         return ModelFolders(path)
-    given |= dict(setting(ModelConfig, text) for text in options or ())
+    settings |= dict(setting(ModelConfig, text) for text in options or ())
     if flooding != STATISTICAL:
-        given.setdefault("flooding", flooding)
-    return SingleModel(name or path.stem, path, calibration, parse_config(given, str(path)))
+        settings.setdefault("flooding", flooding)
+    return SingleModel(name or path.stem, path, calibration, parse_config(settings, str(path)))

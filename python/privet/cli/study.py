@@ -31,7 +31,7 @@ from privet.suites import STREAM_TRUST
 
 app = typer.Typer(help="What suites cost: measure, predict, report.", no_args_is_help=True)
 
-FAMILIES = tuple(dict.fromkeys(it.family for it in ALL.values()))
+FAMILIES = tuple(dict.fromkeys(setting.family for setting in ALL.values()))
 MODELS = "m1,m2,nn5,resnet20,squeezenet,resnet50"
 
 Models = Annotated[
@@ -98,8 +98,10 @@ def measure_command(
     progress = show.steps(show.CASES, not as_json)
     records, skipped = measure(cases, output, resume=resume, progress=progress)
     if as_json:
-        left_out = [{"case": str(it.case), "reason": it.reason} for it in skipped]
-        typer.echo(json.dumps({"records": [_fields(it) for it in records], "skipped": left_out}))
+        left_out = [{"case": str(entry.case), "reason": entry.reason} for entry in skipped]
+        typer.echo(
+            json.dumps({"records": [_fields(record) for record in records], "skipped": left_out})
+        )
         return
     _show(show.make_console(), records, skipped)
 
@@ -111,15 +113,17 @@ def _product(
     input_range: tuple[float, float] | None,
 ) -> list[Case]:
     """Cases of all combinations of models, suites, batches and networks."""
-    usual_settings = ",".join(it.name for it in ALL.values() if it.usual)
+    usual_settings = ",".join(setting.name for setting in ALL.values() if setting.usual)
     defaults = (MODELS, usual_settings, "1", "none")
     models, suites, batches, networks = (
-        given or usual for given, usual in zip(chosen, defaults, strict=True)
+        choice or usual for choice, usual in zip(chosen, defaults, strict=True)
     )
-    shapes = [None if it.strip() == "none" else parse_network(it) for it in networks.split(";")]
-    wanted, sizes = settings(options.words(suites)), options.counts(batches, 1)
+    shapes = [
+        None if text.strip() == "none" else parse_network(text) for text in networks.split(";")
+    ]
+    suite_settings, sizes = settings(options.words(suites)), options.counts(batches, 1)
     files = find_models(options.words(models), folder)
-    return plan_cases(files, wanted, sizes, shapes, repeats, input_range=input_range)
+    return plan_cases(files, suite_settings, sizes, shapes, repeats, input_range=input_range)
 
 
 def _tell(console: Console, cases: Sequence[Case], as_json: bool) -> None:
@@ -190,23 +194,23 @@ def predict_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Tell latency and throughput of every record on a network."""
-    there = parse_network(network)
-    guesses = [predict(it, there) for it in read_records(folder) if it.link is None]
+    link = parse_network(network)
+    guesses = [predict(record, link) for record in read_records(folder) if record.link is None]
     fields = ("online_latency", "latency", "online_throughput", "throughput")
     rows = [
         {
-            "model": it.record.model,
-            "setting": it.record.setting.name,
-            "batch": it.batch,
-            **{name: getattr(it, name) for name in (*fields, "pipelined_throughput")},
+            "model": guess.record.model,
+            "setting": guess.record.setting.name,
+            "batch": guess.batch,
+            **{name: getattr(guess, name) for name in (*fields, "pipelined_throughput")},
         }
-        for it in guesses
+        for guess in guesses
     ]
     if as_json:
-        typer.echo(json.dumps({"network": vars(there), "predictions": rows}))
+        typer.echo(json.dumps({"network": vars(link), "predictions": rows}))
         return
     numbers = ("batch", "online s", "both s", "online/s", "both/s", "pipelined/s")
-    table = show.table(("model", "setting"), numbers, f"Predicted on {there.name}")
+    table = show.table(("model", "setting"), numbers, f"Predicted on {link.name}")
     for row in rows:
         model, setting, batch, *figures = row.values()
         table.add_row(model, setting, str(batch), *(f"{figure:.3g}" for figure in figures))
@@ -245,16 +249,16 @@ def pool_command(
     outcomes = [key_pool.simulate(arrivals, load, size) for size in options.counts(sizes, 0)]
     rows = [
         {
-            "pool": each.size,
-            "mean": each.mean,
-            "p99": each.percentile(0.99),
-            "longest_wait": max(each.waits),
-            "dry": each.empty,
+            "pool": outcome.size,
+            "mean": outcome.mean,
+            "p99": outcome.percentile(0.99),
+            "longest_wait": max(outcome.waits),
+            "dry": outcome.empty,
         }
-        for each in outcomes
+        for outcome in outcomes
     ]
     if as_json:
-        latencies = [list(each.latencies) for each in outcomes]
+        latencies = [list(outcome.latencies) for outcome in outcomes]
         document = {"online": load.online, "offline": load.offline, "latencies": latencies}
         typer.echo(json.dumps({**document, "pools": rows}))
         return
@@ -267,7 +271,7 @@ def pool_command(
     table = show.table((), numbers)
     for row in rows:
         size, *seconds, empty = row.values()
-        table.add_row(str(size), *(f"{each:.3g}" for each in seconds), str(empty))
+        table.add_row(str(size), *(f"{duration:.3g}" for duration in seconds), str(empty))
     console.print(table)
 
 
@@ -292,11 +296,12 @@ def validate_command(
     if not cases:
         raise Misuse(f"{folder} has no case that was measured with a link and without")
     phases = {
-        phase: errors([it for it in cases if it.phase == phase]) for phase in ("online", "both")
+        phase: errors([case for case in cases if case.phase == phase])
+        for phase in ("online", "both")
     }
     if as_json:
-        document = {phase: asdict(it) for phase, it in phases.items() if it is not None}
-        rows = [{**asdict(it), "error": it.error} for it in cases]
+        document = {phase: asdict(cost) for phase, cost in phases.items() if cost is not None}
+        rows = [{**asdict(case), "error": case.error} for case in cases]
         typer.echo(json.dumps({"errors": document, "comparisons": rows}))
         return
     console = show.make_console()
@@ -342,10 +347,10 @@ def leakage_command(
 ) -> None:
     """Tell what suite stream's permuted tensors tell: distance correlation, and attacks."""
     compiled = compile(model, smooth="function")
-    shapes = {it.name: it.shape for it in compiled.program.given}
-    given: list[list[Any] | None] = [read_input(path, shapes) for path in input or ()]
-    given = given or [None] * samples
-    rows, rates = correlations(compiled, given), attacks()
+    shapes = {entry.name: entry.shape for entry in compiled.program.given}
+    inputs: list[list[Any] | None] = [read_input(path, shapes) for path in input or ()]
+    inputs = inputs or [None] * samples
+    rows, rates = correlations(compiled, inputs), attacks()
     if as_json:
         document = [asdict(row) for row in rows]
         typer.echo(json.dumps({"trust": STREAM_TRUST, "correlations": document, "attacks": rates}))
@@ -360,7 +365,7 @@ def leakage_command(
     names = list(next(iter(rates.values())))
     table = show.table(("order of each request",), names, "Weights found by repeated queries")
     for name, row_found in rates.items():
-        table.add_row(name, *(f"{it:.2f}" for it in row_found.values()))
+        table.add_row(name, *(f"{rate:.2f}" for rate in row_found.values()))
     console.print(table)
     console.print("1 is all weights of a dense layer up to order and size, 0 as much as by chance.")
     show.trust(console, STREAM_TRUST)

@@ -60,7 +60,7 @@ def accepted(suite: type[suites.Suite], name: str) -> Any:
 
 def option_of(suite: type[suites.Suite], name: str) -> Any:
     """The command line's option for one field of a suite, for commands of a single suite."""
-    (field,) = (it for it in fields_of(suite) if it.name == name)
+    (field,) = (option for option in fields_of(suite) if option.name == name)
     metavar = None if field.option.kind is bool else field.option.metavar
     return typer.Option(field.flag, help=field.option.about, metavar=metavar)
 
@@ -71,43 +71,48 @@ class SuiteCommand(TyperCommand):
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the options of the suite that `--suite` names, and puts them together."""
         named, params = _named(args), super().get_params(ctx)
-        own = {flag for param in params for flag in param.opts}
-        if named is None and any(it.name == "suite" and it.default is None for it in params):
-            _refuse_others(args, None, own)
+        command_flags = {flag for param in params for flag in param.opts}
+        if named is None and any(
+            param.name == "suite" and param.default is None for param in params
+        ):
+            _refuse_others(args, None, command_flags)
             return super().parse_args(ctx, args)
-        of = suites.suite_type(named or suites.DEFAULT.name)
-        _refuse_others(args, of, own)
-        ctx.meta[_PREFIX] = of, named is not None
+        suite_type = suites.suite_type(named or suites.DEFAULT.name)
+        _refuse_others(args, suite_type, command_flags)
+        ctx.meta[_PREFIX] = suite_type, named is not None
         rest = super().parse_args(ctx, args)
-        given = {field.name: ctx.params.pop(_PREFIX + field.name) for field in _open(of, own)}
-        ctx.params["suite"] = suites.from_options(of.name, given)
+        values = {
+            field.name: ctx.params.pop(_PREFIX + field.name)
+            for field in _open(suite_type, command_flags)
+        }
+        ctx.params["suite"] = suites.from_options(suite_type.name, values)
         return rest
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The command's own, and those of the suite; help leaves these out until it is named."""
         params = super().get_params(ctx)
-        of, named = ctx.meta.get(_PREFIX, (None, False))
-        if of is None or (ctx.meta.get("helping") and not named):
+        suite_type, named = ctx.meta.get(_PREFIX, (None, False))
+        if suite_type is None or (ctx.meta.get("helping") and not named):
             return params
-        own = {flag for param in params for flag in param.opts}
-        return [*params[:-1], *_parameters(of, own), params[-1]]
+        command_flags = {flag for param in params for flag in param.opts}
+        return [*params[:-1], *_parameters(suite_type, command_flags), params[-1]]
 
     def format_help(self, ctx: Any, formatter: Any) -> None:
         """Prints the help, with a line for each suite or, if one is named, what it promises."""
         ctx.meta["helping"] = True
         super().format_help(ctx, formatter)
-        of, named = ctx.meta.get(_PREFIX, (None, False))
-        if of is not None and named:
-            trust = of().trust
+        suite_type, named = ctx.meta.get(_PREFIX, (None, False))
+        if suite_type is not None and named:
+            trust = suite_type().trust
             rows = [
                 ("who", trust.collusion),
                 ("against", trust.adversary),
                 ("reveals", trust.revealed),
                 *([("rests on", trust.caution)] if trust.caution else []),
             ]
-            title = f"What suite {of.name} promises with its defaults"
+            title = f"What suite {suite_type.name} promises with its defaults"
         else:
-            rows = [(it.name, it.about) for it in suites.all_suites()]
+            rows = [(kind.name, kind.about) for kind in suites.all_suites()]
             title = f"Suites ({FLAG} NAME --help shows the options of one)"
         lines = Table(box=None, show_header=False, pad_edge=False)
         for name, text in rows:
@@ -128,13 +133,19 @@ def _named(args: list[str]) -> str | None:
     return name
 
 
-def _refuse_others(args: list[str], of: type[suites.Suite] | None, own: set[str]) -> None:
+def _refuse_others(
+    args: list[str], suite_type: type[suites.Suite] | None, command_flags: set[str]
+) -> None:
     """Raises `Misuse` on an option that only other suites have, or any if none is named."""
-    known = own if of is None else own | {field.flag for field in fields_of(of)}
-    but = "" if of is None else f", not of {of.name}: leave it out, or"
+    flags = (
+        command_flags
+        if suite_type is None
+        else command_flags | {field.flag for field in fields_of(suite_type)}
+    )
+    but = "" if suite_type is None else f", not of {suite_type.name}: leave it out, or"
     for word in args:
         flag = word.partition("=")[0]
-        if not flag.startswith("--") or flag in known:
+        if not flag.startswith("--") or flag in flags:
             continue
         if having := suites.owners(flag[2:].replace("-", "_")):
             raise Misuse(
@@ -143,12 +154,12 @@ def _refuse_others(args: list[str], of: type[suites.Suite] | None, own: set[str]
             )
 
 
-def _open(of: type[suites.Suite], own: set[str]) -> Iterator[Field]:
+def _open(suite_type: type[suites.Suite], command_flags: set[str]) -> Iterator[Field]:
     """The fields of a suite that the command has no option of its own for."""
-    return (field for field in fields_of(of) if field.flag not in own)
+    return (field for field in fields_of(suite_type) if field.flag not in command_flags)
 
 
-def _parameters(of: type[suites.Suite], own: set[str]) -> list[Any]:
+def _parameters(suite_type: type[suites.Suite], command_flags: set[str]) -> list[Any]:
     """Options of the command line for the fields of a suite."""
 
     def command(**_given: Any) -> None:
@@ -159,17 +170,19 @@ def _parameters(of: type[suites.Suite], own: set[str]) -> list[Any]:
             _PREFIX + field.name,
             Parameter.KEYWORD_ONLY,
             default=field.default,
-            annotation=_annotation(field, of.name),
+            annotation=_annotation(field, suite_type.name),
         )
-        for field in _open(of, own)
+        for field in _open(suite_type, command_flags)
     ]
     if not parameters:
         return []
     command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
-    command.__annotations__ = {it.name: it.annotation for it in parameters}
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
     app = typer.Typer(add_completion=False)
     app.command()(command)
-    return [it for it in get_command(app).params if it.name and it.name.startswith(_PREFIX)]
+    return [
+        param for param in get_command(app).params if param.name and param.name.startswith(_PREFIX)
+    ]
 
 
 def _annotation(field: Field, suite: str) -> Any:

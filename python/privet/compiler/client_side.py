@@ -53,8 +53,8 @@ class _Parting:
         self.constants: dict[str, Array] = {t.name: array_of(t) for t in model.graph.initializer}
         for sparse in model.graph.sparse_initializer:
             self.constants[sparse.values.name] = dense(sparse)
-        entries = [it for it in model.graph.input if it.name in shapes]
-        self.given = [Given(it.name, _kind(it), shapes[it.name]) for it in entries]
+        entries = [info for info in model.graph.input if info.name in shapes]
+        self.given = [Given(info.name, _kind(info), shapes[info.name]) for info in entries]
         self.data: dict[str, Array] = {}
         for entry in self.given:
             if entry.kind in _EXAMPLES and math.prod(entry.shape) <= MAX_GIVEN:
@@ -65,16 +65,16 @@ class _Parting:
 
     def take(self, node: onnx.NodeProto) -> None:
         """Gives a node to the front if it can be computed there, else to the rest."""
-        if node.op_type == "Imputer" and any(math.isinf(it.f) for it in node.attribute):
+        if node.op_type == "Imputer" and any(math.isinf(attr.f) for attr in node.attribute):
             # Infinity is never given, and no input of the rest may be infinite.
             node = onnx.helper.make_node("Identity", node.input, node.output, node.name)
         reads = [name for name in node.input if name]
-        known = node.domain in (*DEFAULT_DOMAINS, ML) and bool(node.output)
+        is_known = node.domain in (*DEFAULT_DOMAINS, ML) and bool(node.output)
         if node.op_type in ("Shape", "Size") and reads[0] in self.data:
             self._measure(node)
-        elif known and all(name in self.constants for name in reads) and foldable(node):
+        elif is_known and all(name in self.constants for name in reads) and foldable(node):
             self._fold(node)
-        elif not (known and node.op_type in FRONT and self._compute(node, reads)):
+        elif not (is_known and node.op_type in FRONT and self._compute(node, reads)):
             self.rest.append(node)
 
     def _measure(self, node: onnx.NodeProto) -> None:
@@ -84,9 +84,9 @@ class _Parting:
         self.constants[node.output[0]] = fold(node, [example], opsets)[0]
 
     def _fold(self, node: onnx.NodeProto) -> None:
-        given = [self.constants[name] if name else None for name in node.input]
+        operands = [self.constants[name] if name else None for name in node.input]
         try:
-            folded = fold(node, given, self.model.opset_import)
+            folded = fold(node, operands, self.model.opset_import)
         except Exception:  # the importer of the rest says what is wrong
             self.rest.append(node)
             return
@@ -117,19 +117,19 @@ class _Parting:
         """The two parts."""
         if not self.nodes:
             return None, self.model
-        wanted = self._wanted()
-        wanted |= {output.name for output in self.model.graph.output}
-        cut = [name for name in self.data if name in wanted]
+        rest_reads = self._wanted()
+        rest_reads |= {output.name for output in self.model.graph.output}
+        cut = [name for name in self.data if name in rest_reads]
         nodes = _needed(self.nodes, cut)
         if not nodes:
             return None, self.model
-        read = {name for node in nodes for name in node.inputs}
-        read.update(cut)
+        front_reads = {name for node in nodes for name in node.inputs}
+        front_reads.update(cut)
         steps = Head(
-            self.opset, tuple(cut), nodes, {k: v for k, v in self.used.items() if k in read}
+            self.opset, tuple(cut), nodes, {k: v for k, v in self.used.items() if k in front_reads}
         )
-        given = tuple(it for it in self.given if it.name in read)
-        return Front(given, steps), self._behind(cut)
+        entries = tuple(entry for entry in self.given if entry.name in front_reads)
+        return Front(entries, steps), self._behind(cut)
 
     def _wanted(self) -> set[str]:
         """What the nodes of the rest read."""
@@ -148,8 +148,8 @@ class _Parting:
         del model.graph.input[:]
         model.graph.input.extend(entries)
         model.graph.node.extend(self.rest)
-        known = {tensor.name for tensor in model.graph.initializer}
-        for name in self._wanted().intersection(self.constants) - known:
+        initializers = {tensor.name for tensor in model.graph.initializer}
+        for name in self._wanted().intersection(self.constants) - initializers:
             array = self.constants[name]
             model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
         return model
@@ -168,8 +168,8 @@ def _attributes(node: onnx.NodeProto) -> dict[str, object]:
     """A node's attributes; the one that may be no number as a text."""
     copy = deepcopy(node)
     del copy.attribute[:]
-    copy.attribute.extend(it for it in node.attribute if not math.isnan(it.f))
-    missing = {it.name: "nan" for it in node.attribute if math.isnan(it.f)}
+    copy.attribute.extend(attr for attr in node.attribute if not math.isnan(attr.f))
+    missing = {attr.name: "nan" for attr in node.attribute if math.isnan(attr.f)}
     return {**attributes_of(copy), **missing}
 
 
@@ -180,9 +180,9 @@ def _forgiving(attributes: Mapping[str, object]) -> dict[str, object]:
 
 def _needed(nodes: Sequence[HeadNode], outputs: Sequence[str]) -> tuple[HeadNode, ...]:
     """The nodes that some output depends on, in their order."""
-    needed, kept = set(outputs), []
+    needed, live_nodes = set(outputs), []
     for node in reversed(nodes):
         if needed.intersection(node.outputs):
-            kept.append(node)
+            live_nodes.append(node)
             needed.update(node.inputs)
-    return tuple(kept[::-1])
+    return tuple(live_nodes[::-1])

@@ -77,8 +77,11 @@ class Compiled:
 
     def __repr__(self) -> str:
         program = self.program
-        inputs = (f"{it.name} {list(it.shape)}" for it in program.given)
-        outputs = (f"{it.name} {list(program.values[it.value].shape)}" for it in program.outputs)
+        inputs = (f"{entry.name} {list(entry.shape)}" for entry in program.given)
+        outputs = (
+            f"{output.name} {list(program.values[output.value].shape)}"
+            for output in program.outputs
+        )
         return (
             f"<Compiled {program.model}: {', '.join(inputs)} -> {', '.join(outputs)}; "
             f"{len(program.operations)} operations, ring of {program.ring_bits} bits, scale "
@@ -208,16 +211,18 @@ def compile(
             f"relu is 'sign', a polynomial, and smooth is {smooth!r}: give one or the other"
         )
     source = load_model(model)
-    beyond = [it for it in wider(bits, tried) if it.bits <= widest]
+    beyond = [widths for widths in wider(bits, tried) if widths.bits <= widest]
     may_widen = bool(beyond) and calibration is not None and headroom is None and not sound
-    inputs, outputs = ([it.name for it in end] for end in (source.graph.input, source.graph.output))
+    inputs, outputs = (
+        [info.name for info in end] for end in (source.graph.input, source.graph.output)
+    )
     if state_pairs(inputs, outputs):
         _check_state(batch=batch, sound=sound, client_side=client_side, reveal=reveal)
     if reveal == "label":
         source = labels_alone(source)
     title = name or model_name(model, source)
     front, behind = part(source, input_shapes) if client_side else (None, source)
-    read = partial(
+    import_graph = partial(
         import_model,
         behind,
         name=title,
@@ -225,21 +230,23 @@ def compile(
         scores=reveal == "scores",
         functions=smooth == "function",
     )
-    imported = read()
+    imported = import_graph()
     samples = calibration if front is None else front_samples(front, calibration, input_range)
     batches = list(calibration_batches(imported, samples, input_range))
     if has_private_masks(imported):
         lows_and_highs = measure(imported, iter(batches))
         if not masks_hold(imported, lows_and_highs, margin):
-            imported = read(masks=False)
+            imported = import_graph(masks=False)
 
     def finish(
         imported: Graph, batches: list[list[Array]], front: Front | None, wide: bool = False
     ) -> Compiled:
         quantized = None
         if stated := saturations(imported):
-            imported, kept = keep_saturations(imported, measure(imported, iter(batches)))
-            quantized = (kept, stated)
+            imported, saturation_count = keep_saturations(
+                imported, measure(imported, iter(batches))
+            )
+            quantized = (saturation_count, stated)
         graph = simplify(
             imported, public_functions=smooth != "polynomial", products=smooth == "piecewise"
         )
@@ -477,14 +484,14 @@ def _check_options(
     from privet.compiler.passes.check_ranges import RING_BITS, SCALE_BITS
 
     whole = {"bits": bits, "scale": scale, "weight_scale": weight_scale, "batch": batch}
-    for option, given in whole.items():
-        if given is not None and not isinstance(given, Integral):
-            raise Misuse(f"{option} is {given!r}; a whole number is needed")
+    for option, value in whole.items():
+        if value is not None and not isinstance(value, Integral):
+            raise Misuse(f"{option} is {value!r}; a whole number is needed")
     if bits is not None and bits not in RING_BITS:
         raise Misuse(f"bits is {bits}; {RING_BITS[0]} to {RING_BITS[-1]} are possible")
-    for option, given in (("scale", scale), ("weight_scale", weight_scale)):
-        if given is not None and given not in SCALE_BITS:
-            raise Misuse(f"{option} is {given}; {SCALE_BITS[0]} to {SCALE_BITS[-1]} are possible")
+    for option, value in (("scale", scale), ("weight_scale", weight_scale)):
+        if value is not None and value not in SCALE_BITS:
+            raise Misuse(f"{option} is {value}; {SCALE_BITS[0]} to {SCALE_BITS[-1]} are possible")
     if not 1.0 <= margin < float("inf"):
         raise Misuse(f"margin is {margin}; at least 1 is possible")
     if not 0.0 < activation_error < 1.0:

@@ -131,7 +131,7 @@ class Ahead:
         on_event: Listener | None = None,
     ) -> None:
         self._client, self._terms, self._on_event = client, terms, on_event
-        self._stocks = {model: Stock(model, wanted) for model, wanted in levels.items()}
+        self._stocks = {model: Stock(model, level) for model, level in levels.items()}
         self._known: tuple[Level, ...] | None = None
         self._wake = asyncio.Event()
         self._tasks = Tasks(lambda _task: self._wake.set())
@@ -173,7 +173,7 @@ class Ahead:
             if (levels := self._levels()) != self._known:
                 self._notify("levels", levels)
             wanting = [stock for stock in self._stocks.values() if stock.is_wanting]
-            for stock in sorted(wanting, key=lambda it: it.begun / it.wanted):
+            for stock in sorted(wanting, key=lambda candidate: candidate.begun / candidate.wanted):
                 if await self._begin(stock):
                     break
             else:

@@ -57,8 +57,8 @@ def read_lease(document: Any) -> Lease:
     one."""
     try:
         phase = document["phase"]
-        known = phase in ("prepare", "infer", "fetch")
-        if not known or (phase != "infer" and document["material"]):
+        is_known = phase in ("prepare", "infer", "fetch")
+        if not is_known or (phase != "infer" and document["material"]):
             raise ValueError(f"phase {phase!r} with material {document['material']!r}")
         port, grace = int(document["port"]), min(float(document["grace"]), MOST_SECONDS)
         seconds = min(float(document["seconds"]), MOST_SECONDS)
@@ -172,14 +172,14 @@ class Attempt:
 
     def _infer_at_once(self, suite: SingleJobSuite, payload: Payload) -> tuple[Spent, Made]:
         self._check(suite.label)
-        who = self._worker_client
+        client = self._worker_client
         line = self._connect(
             lambda: Line(
                 self.lease.host,
                 self.lease.port,
-                who.credentials,
-                link=who.link,
-                server_name=who.server_name,
+                client.credentials,
+                link=client.link,
+                server_name=client.server_name,
                 timeout=self.lease.seconds,
                 patience=self.lease.grace,
             )
@@ -206,17 +206,17 @@ class Attempt:
             )
 
     def _arrive(self) -> tuple[Session, _native.Plan]:
-        who = self._worker_client
+        client = self._worker_client
         dealt = material_suite(self._terms.suite).dealt
         session = self._connect(
             lambda: Session(
                 self.lease.host,
                 self.lease.port,
-                who.credentials,
-                store=lambda: who.store,
-                dealer=(who.dealer or self.lease.dealer) if dealt else None,
-                link=who.link,
-                server_name=who.server_name,
+                client.credentials,
+                store=lambda: client.store,
+                dealer=(client.dealer or self.lease.dealer) if dealt else None,
+                link=client.link,
+                server_name=client.server_name,
                 timeout=self.lease.seconds,
                 patience=self.lease.grace,
             )

@@ -49,7 +49,9 @@ class Catalog:
         """The names of the models that are ready."""
         reply = await self._calls.get("/v2/models")
         try:
-            return list(dict.fromkeys(str(it["name"]) for it in reply["models"] if it["ready"]))
+            return list(
+                dict.fromkeys(str(model["name"]) for model in reply["models"] if model["ready"])
+            )
         except (KeyError, TypeError) as error:
             raise PeerMisbehaved(f"the service lists no models: {error!r}") from error
 

@@ -318,12 +318,12 @@ class ServiceClient:
         As `notify`.
         """
         offer, resolved = await self.resolve(model, as_terms(terms) or Terms())
-        known = {notice.id for notice in self._notices}
+        notice_ids = {notice.id for notice in self._notices}
         ready = []
         for document in await self._updates.all():
-            wanted = document["kind"] == "notice" and document["state"] == "prepared"
+            is_prepared = document["kind"] == "notice" and document["state"] == "prepared"
             fits = same_terms(document, resolved) and document["samples"] <= offer.program.batch
-            if wanted and fits and document["id"] not in known:
+            if is_prepared and fits and document["id"] not in notice_ids:
                 notice = Notice(document["id"], offer, resolved, self._executor)
                 notice.update(document)
                 self._notices.add(notice)
@@ -414,7 +414,7 @@ class ServiceClient:
         if task is None:
             task = self._fetches[key] = self._tasks.start(self._keep(key, offer, terms))
             # Perhaps nobody waits for it by then.
-            task.add_done_callback(lambda it: it.cancelled() or it.exception())
+            task.add_done_callback(lambda future: future.cancelled() or future.exception())
         await asyncio.wait({task}, timeout=timeout)
         if not task.done() or task.cancelled():
             outcome = "cancelled" if task.done() else "timed out"
@@ -465,17 +465,17 @@ class ServiceClient:
         finally:
             del self._fetches[key]
 
-    async def _submit(self, what: str, offer: Offer, terms: Terms, **more: Any) -> Admitted:
-        key, held = secrets.token_hex(16), more.get("hold", 0.0) > 0
-        self._held += held
+    async def _submit(self, kind: str, offer: Offer, terms: Terms, **more: Any) -> Admitted:
+        key, is_held = secrets.token_hex(16), more.get("hold", 0.0) > 0
+        self._held += is_held
         try:
-            job = await submit(self._calls, what, offer, terms, key, **more)
+            job = await submit(self._calls, kind, offer, terms, key, **more)
         except asyncio.CancelledError:
             # The service may have taken the job, and hold its answer.
             self._tasks.start(self._forsake(key))
             raise
         finally:
-            self._held -= held
+            self._held -= is_held
         self._asked[offer.model.program, replace(terms, version=None)] = offer
         if len(self._asked) > MOST_ASKED:
             self._asked.popitem(last=False)
@@ -543,14 +543,14 @@ def _hold(timeout: float | None) -> float:
 def _is_small(program: Program, inputs: Inputs) -> bool:
     """Whether inputs are encoded sooner than a thread would have begun to: few numbers, of which a
     program takes few as well (a row for each index, all samples of a batch), without a front."""
-    taken = (math.prod(program.values[it.value].shape) for it in program.inputs)
+    taken = (math.prod(program.values[entry.value].shape) for entry in program.inputs)
     if program.front is not None or sum(taken) > FEW_NUMBERS:
         return False
-    given = inputs.values() if isinstance(inputs, Mapping) else inputs
-    arrays = [given] if isinstance(given, np.ndarray) else given
+    values = inputs.values() if isinstance(inputs, Mapping) else inputs
+    arrays = [values] if isinstance(values, np.ndarray) else values
     if not isinstance(arrays, Collection):
         return False
-    sizes = (it.size if isinstance(it, np.ndarray) else FEW_NUMBERS + 1 for it in arrays)
+    sizes = (array.size if isinstance(array, np.ndarray) else FEW_NUMBERS + 1 for array in arrays)
     return sum(sizes) <= FEW_NUMBERS
 
 
@@ -558,8 +558,8 @@ def encode_portions(program: Program, inputs: Inputs) -> tuple[Portion, ...]:
     """Inputs cut into those of one inference each, as integers. Raises `InputError` if they do not
     fit the program."""
     cut = []
-    for given in portions(program, inputs):
-        filled, samples = fill(program, given)
+    for portion in portions(program, inputs):
+        filled, samples = fill(program, portion)
         encoded = encode_input(program, filled)
         cut.append(Portion([array.astype("<i8").tobytes() for array in encoded], samples))
     return tuple(cut)

@@ -105,7 +105,7 @@ class AttemptExecutor:
             await asyncio.wait(making, return_when=asyncio.FIRST_COMPLETED)
 
     def _holds(self, material: str) -> bool:
-        return any(it.id == material for it in self.worker_client.store.entries())
+        return any(entry.id == material for entry in self.worker_client.store.entries())
 
     async def close(self) -> None:
         """Waits for the threads to end."""
@@ -201,9 +201,9 @@ class ClientJob:
         failed.__cause__ = self.error
         return failed
 
-    async def _until(self, done: Callable[[], bool]) -> None:
+    async def _until(self, condition: Callable[[], bool]) -> None:
         """Waits until `done`, or until the job and all its attempts are over."""
-        while not done() and not (self.is_over and not self._attempts):
+        while not condition() and not (self.is_over and not self._attempts):
             if self.is_over and (self.outcome != "done" or self._fatal is not None):
                 await self._last_words()
                 await self.stop()
@@ -311,7 +311,7 @@ class Request(ClientJob):
     async def _infer(self, attempt: Attempt) -> None:
         while not self._pending:
             # An attempt to a worker that died may still hold what the service runs again.
-            others = [task for it, task in self._attempts.items() if it is not attempt]
+            others = [task for other, task in self._attempts.items() if other is not attempt]
             if self.is_answered or not others:
                 raise PeerMisbehaved("the service wants to infer on more samples than there are")
             await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)

@@ -83,21 +83,21 @@ def read_model(document: Any) -> Model:
     """A model from the service's answer. Raises `PeerMisbehaved` if it does not have the form of
     one."""
     try:
-        own = document["privet"]
+        details = document["privet"]
         return Model(
             name=str(document["name"]),
-            version=int(own["version"]),
+            version=int(details["version"]),
             versions=tuple(int(version) for version in document["versions"]),
-            description=str(own["description"]),
-            program=str(own["program"]),
-            batch=int(own["batch"]),
-            inputs=tuple(_tensor(it) for it in document["inputs"]),
-            outputs=tuple(_tensor(it) for it in document["outputs"]),
+            description=str(details["description"]),
+            program=str(details["program"]),
+            batch=int(details["batch"]),
+            inputs=tuple(_tensor(tensor) for tensor in document["inputs"]),
+            outputs=tuple(_tensor(tensor) for tensor in document["outputs"]),
             suites=tuple(
-                Offered(it["suite"], it["security"], tuple(it["rounds"]), it["trust"])
-                for it in own["suites"]
+                Offered(offer["suite"], offer["security"], tuple(offer["rounds"]), offer["trust"])
+                for offer in details["suites"]
             ),
-            stock={str(label): int(count) for label, count in own["stock"].items()},
+            stock={str(label): int(count) for label, count in details["stock"].items()},
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise PeerMisbehaved(f"the service describes no model: {error!r}") from error
@@ -140,13 +140,13 @@ class Offer:
         """The terms with this program, and with the depth that they leave open, as suits `network`.
         Raises `PeerMisbehaved` if they insist on another program; `Misuse` if the model is not
         offered on these terms."""
-        asked = (terms, network)
-        if (known := self._resolved.get(asked)) is None:
-            known = self._choose(terms, network)
+        key = (terms, network)
+        if (choice := self._resolved.get(key)) is None:
+            choice = self._choose(terms, network)
             if len(self._resolved) >= MOST_PLANS:
                 self._resolved.clear()
-            self._resolved[asked] = known
-        return known
+            self._resolved[key] = choice
+        return choice
 
     def has_resolved(self, terms: Terms, network: _native.Link | None) -> bool:
         """Whether `resolve` has an answer ready, and `plan` one to that."""
@@ -160,9 +160,13 @@ class Offer:
                 "service's operator which one is current"
             )
         suite, security = terms.facts["suite"], terms.facts["security"]
-        offers = [it for it in self.model.suites if (it.suite, it.security) == (suite, security)]
+        offers = [
+            offer
+            for offer in self.model.suites
+            if (offer.suite, offer.security) == (suite, security)
+        ]
         if not offers:
-            offered = ", ".join(f"{it.suite} {it.security}" for it in self.model.suites)
+            offered = ", ".join(f"{offer.suite} {offer.security}" for offer in self.model.suites)
             raise Misuse(
                 f"model {self.model.name} is not offered in {suite} {security}; it is in {offered}"
             )
@@ -170,8 +174,12 @@ class Offer:
         resolved = replace(terms, suite=left[0], program_hash=hash)
         if len(left) == 1:
             return resolved
-        plans = {it: self.plan(replace(resolved, suite=it), network) for it in left}
-        stocked = {it: plan for it, plan in plans.items() if self.model.stock.get(plan.suite)}
+        plans = {
+            candidate: self.plan(replace(resolved, suite=candidate), network) for candidate in left
+        }
+        stocked = {
+            candidate: plan for candidate, plan in plans.items() if self.model.stock.get(plan.suite)
+        }
         return replace(resolved, suite=quickest(stocked or plans, network))
 
     def plan(self, terms: Terms, network: _native.Link | None) -> _native.Plan:
@@ -198,4 +206,4 @@ def _left(suite: Suite, offered: Offered) -> Sequence[Any]:
     left = suite.alternatives()
     if len(left) == 1 or not offered.rounds:
         return left
-    return [it for it in left if it.facts()["rounds"] in offered.rounds]
+    return [candidate for candidate in left if candidate.facts()["rounds"] in offered.rounds]

@@ -114,10 +114,10 @@ def plan(
         () if suite is None else settings_of(as_suite(suite)),
     )
     path = Path(model)
-    known = read_records(Path(records)) if records is not None else []
-    wanted = [it for it in question.settings() if question.distrust(it) is None]
-    costs: Costs = _of_model(known, file_sha256(path), question.batches)
-    if not any(setting in wanted for setting, _ in costs):
+    measurements = read_records(Path(records)) if records is not None else []
+    selection = [setting for setting in question.settings() if question.distrust(setting) is None]
+    costs: Costs = _of_model(measurements, file_sha256(path), question.batches)
+    if not any(setting in selection for setting, _ in costs):
         compiling = {
             "calibration": calibration,
             "input_shapes": input_shapes,
@@ -129,7 +129,7 @@ def plan(
             (setting, size): cost
             for size in question.batches
             for setting, cost in cost_settings(
-                path, wanted, size, lambda: units.known(progress), compiling
+                path, selection, size, lambda: units.known(progress), compiling
             ).items()
         }
     return advise(path.stem, question, costs, prices or read_prices())
@@ -143,9 +143,9 @@ def _is_malicious(threat: str) -> bool:
 
 def _of_model(records: Iterable[Record], sha256: str, batches: Sequence[int]) -> Costs:
     return {
-        (it.setting, it.batch): it
-        for it in records
-        if it.model_sha256 == sha256 and it.batch in batches and it.link is None
+        (record.setting, record.batch): record
+        for record in records
+        if record.model_sha256 == sha256 and record.batch in batches and record.link is None
     }
 
 
@@ -158,11 +158,11 @@ def advise(model: str, question: Question, costs: Costs, prices: Prices) -> Advi
             choices.append(ruled_out(setting, distrust))
             continue
         priced = [costs.get((setting, size), "no record of it") for size in question.batches]
-        reasons = dict.fromkeys(it for it in priced if isinstance(it, str))
-        known = [weigh(it, question, prices) for it in priced if not isinstance(it, str)]
-        choices += known or [ruled_out(setting, reason) for reason in reasons]
+        reasons = dict.fromkeys(reason for reason in priced if isinstance(reason, str))
+        options = [weigh(cost, question, prices) for cost in priced if not isinstance(cost, str)]
+        choices += options or [ruled_out(setting, reason) for reason in reasons]
     choices.sort(key=_rank)
-    recommended = _recommend([it for it in choices if it.fits])
+    recommended = _recommend([choice for choice in choices if choice.fits])
     explanation = _reasons(question, choices, recommended)
     return Advice(model, question, tuple(choices), recommended, tuple(explanation))
 
@@ -184,10 +184,10 @@ def _recommend(fitting: list[Choice]) -> Choice | None:
     if not fitting:
         return None
     most = NEARLY * (fitting[0].dollars_per_month or 0.0)
-    near = [it for it in fitting if (it.dollars_per_month or 0.0) <= most]
-    alone = [it for it in near if it.setting.trust is None]
-    tight = [it for it in near if not it.setting.reveals_order]
-    return min(alone or tight or near, key=lambda it: it.latency or 0.0)
+    near = [choice for choice in fitting if (choice.dollars_per_month or 0.0) <= most]
+    alone = [choice for choice in near if choice.setting.trust is None]
+    tight = [choice for choice in near if not choice.setting.reveals_order]
+    return min(alone or tight or near, key=lambda choice: choice.latency or 0.0)
 
 
 def _reasons(question: Question, choices: list[Choice], recommended: Choice | None) -> list[str]:
@@ -195,7 +195,7 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
         return _nothing_fits(question, choices)
     top = recommended
     name = _name(top)
-    said = [
+    sentences = [
         f"{name} answers 99 of 100 requests within {_time(top.latency)} "
         f"(online {_time(top.online)}) at {_rate(question.rate)}, for about "
         f"${top.dollars_per_month:,.0f} a month."
@@ -203,17 +203,17 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
     if top.pool:
         entries = f"{top.pool} material {'entry' if top.pool == 1 else 'entries'}"
         megabytes = (top.pool_bytes or 0) / 1e6
-        said.append(
+        sentences.append(
             f"Keep {entries} ready ({megabytes:,.1f} MB at the server); making one takes "
             f"{_time(top.offline)}."
         )
     cores = f"{top.cores} core{'s' if top.cores != 1 else ''}"
     memory = "" if top.memory_mb is None else f" and {top.memory_mb / 1000:.1f} GB of memory"
     server = "coordinator" if top.setting.members else "server"
-    said.append(f"The {server} needs {cores}{memory}.")
-    said += _trust(top.setting)
+    sentences.append(f"The {server} needs {cores}{memory}.")
+    sentences += _trust(top.setting)
     if question.only:
-        said += [
+        sentences += [
             f"Weaker than the default: {weak.meaning}." for weak in top.setting.config.weaknesses
         ]
     others = [c for c in choices if c.fits and c is not top]
@@ -221,7 +221,7 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
     if cheaper:
         other = cheaper[0]
         but = _weakness(other.setting, top.setting) or f"answers within {_time(other.latency)} only"
-        said.append(
+        sentences.append(
             f"{_name(other)} would cost a little less (${other.dollars_per_month:,.0f}), but "
             f"it {but}."
         )
@@ -229,13 +229,15 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
     if quicker:
         best = min(quicker, key=lambda c: c.latency or 0)
         weakness = _weakness(best.setting, top.setting)
-        said.append(
+        sentences.append(
             f"{_name(best)} would answer within {_time(best.latency)}, for "
             f"${best.dollars_per_month:,.0f} a month{f', but it {weakness}' if weakness else ''}."
         )
     if not top.measured:
-        said.append("This is costed by layers: `privet study measure` on the model makes it firm.")
-    return said
+        sentences.append(
+            "This is costed by layers: `privet study measure` on the model makes it firm."
+        )
+    return sentences
 
 
 def _trust(setting: Setting) -> list[str]:
@@ -258,17 +260,20 @@ def _weakness(setting: Setting, beside: Setting) -> str | None:
 
 
 def _nothing_fits(question: Question, choices: list[Choice]) -> list[str]:
-    said = ["Nothing fits all that was asked for."]
-    costed = [it for it in choices if it.online is not None]
+    sentences = ["Nothing fits all that was asked for."]
+    costed = [choice for choice in choices if choice.online is not None]
     if not costed:
-        return [*said, *dict.fromkeys(reason for it in choices for reason in it.against)]
-    nearest = min(costed, key=lambda it: it.excess)
-    said.append(f"{_name(nearest)} comes nearest: {'; '.join(nearest.against)}.")
+        return [
+            *sentences,
+            *dict.fromkeys(reason for choice in choices for reason in choice.against),
+        ]
+    nearest = min(costed, key=lambda choice: choice.excess)
+    sentences.append(f"{_name(nearest)} comes nearest: {'; '.join(nearest.against)}.")
     if not question.dealer and not question.parties:
-        said.append("A dealer that colludes with neither party would open more choices.")
+        sentences.append("A dealer that colludes with neither party would open more choices.")
     if question.batches == (1,) and question.network.rtt > 0.01:
-        said.append("Larger batches share their rounds: try --batch 8 if requests may wait.")
-    return said
+        sentences.append("Larger batches share their rounds: try --batch 8 if requests may wait.")
+    return sentences
 
 
 def _name(choice: Choice) -> str:

@@ -83,9 +83,9 @@ def plan_cases(
 def time_left(cases: Sequence[Case], done: int, spent: float) -> float | None:
     """Seconds that the cases after the first `done` will take, which took `spent`; None if nothing
     tells."""
-    known = all(it.seconds is not None for it in cases)
-    weights = [it.seconds if known and it.seconds is not None else 1.0 for it in cases]
+    has_seconds = all(case.seconds is not None for case in cases)
+    weights = [case.seconds if has_seconds and case.seconds is not None else 1.0 for case in cases]
     ahead = sum(weights[done:])
     if done:
         return ahead * spent / sum(weights[:done])
-    return ahead if known else None
+    return ahead if has_seconds else None

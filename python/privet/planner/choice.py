@@ -225,15 +225,15 @@ def service_config(choice: Choice | None) -> str:
         "batch": choice.batch,
         "cores": choice.cores or 1,
     }
-    asked = []
+    flags = []
     for field in fields_of(type(suite)):
         value = getattr(suite, field.name)
         if value == field.default:
             continue
-        if len({getattr(it, field.name) for it in suite.served()}) > 1:
+        if len({getattr(variant, field.name) for variant in suite.served()}) > 1:
             fields[field.name] = value if suite.in_sessions else [value]
         else:
-            asked.append(field.flag if value is True else f"{field.flag} {value}")
+            flags.append(field.flag if value is True else f"{field.flag} {value}")
     head = f"# By `privet plan`: {setting.name}."
     if choice.pool:
         head += (
@@ -241,8 +241,8 @@ def service_config(choice: Choice | None) -> str:
         )
     if not suite.serves_weights:
         head += " Put the public half of the program, program.json, into the repository."
-    if asked:
-        head += f" Clients ask for it by `{' '.join(asked)}`."
+    if flags:
+        head += f" Clients ask for it by `{' '.join(flags)}`."
     if setting.reveals_order:
         head += " The server must be started with `--reveal-values`."
     return (

@@ -83,7 +83,7 @@ def widened(one: Record, other: Record, batch: int) -> Record:
             core_seconds=line(first.core_seconds, second.core_seconds),
         )
 
-    known = {it.name: it for it in one.extensions}
+    by_name = {forecast.name: forecast for forecast in one.extensions}
     return replace(
         other,
         batch=batch,
@@ -94,7 +94,9 @@ def widened(one: Record, other: Record, batch: int) -> Record:
             key: round(value)
             for key, value in of_parties(one.material_bytes, other.material_bytes).items()
         },
-        extensions=tuple(extension(known[it.name], it) for it in other.extensions),
+        extensions=tuple(
+            extension(by_name[forecast.name], forecast) for forecast in other.extensions
+        ),
         layers=(),
         measured=False,
     )

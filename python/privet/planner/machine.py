@@ -61,10 +61,10 @@ def commit(folder: Path) -> str | None:
 
 
 def _git(folder: Path, *words: str) -> str:
-    done = subprocess.run(
+    process = subprocess.run(
         ["git", *words], cwd=folder, check=True, capture_output=True, text=True, timeout=30
     )
-    return done.stdout.strip()
+    return process.stdout.strip()
 
 
 POWERCAP = Path("/sys/class/powercap")

@@ -52,16 +52,18 @@ def measure(
     left out; without, they are measured again.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    left = [it for it in cases if not (resume and (folder / it.file_name).exists())]
+    left = [
+        candidate for candidate in cases if not (resume and (folder / candidate.file_name).exists())
+    ]
     records: list[Record] = []
     skipped: list[Skipped] = []
     # Settings of a suite and batch follow one another.
     compiled = lru_cache(maxsize=1)(_compiled)
     begun = time.monotonic()
-    for done, case in enumerate(left):
+    for index, case in enumerate(left):
         if progress is not None:
-            ahead = time_left(left, done, time.monotonic() - begun)
-            progress(done, len(left), str(case), ahead)
+            ahead = time_left(left, index, time.monotonic() - begun)
+            progress(index, len(left), str(case), ahead)
         try:
             record = _measure(case, compiled)
         except (PrivetError, OSError) as error:
@@ -107,8 +109,8 @@ def _measure(case: Case, compiler: Callable[..., Compiled | UnsupportedModel]) -
             )
         )
         joules.append(counters.joules())
-    middle = sorted(runs, key=lambda it: it.online.seconds)[len(runs) // 2]
-    measured = [it for it in joules if it is not None]
+    middle = sorted(runs, key=lambda result: result.online.seconds)[len(runs) // 2]
+    measured = [value for value in joules if value is not None]
     offline, online = (_phase(middle, name, runs, costing) for name in ("offline", "online"))
     return Record(
         model=case.model.stem,
@@ -140,10 +142,11 @@ def _check_room(costing: Costing) -> None:
         ("memory", sum(costing.memory_mb.values()), machine.available_mb()),
         ("disk", sum(costing.material_bytes.values()) / 1e6, machine.free_disk_mb()),
     )
-    for what, needed, free in needs:
+    for resource, needed, free in needs:
         if free is not None and needed > free:
             raise Misuse(
-                f"both parties need {needed / 1000:.1f} GB of {what}, {free / 1000:.1f} GB are free"
+                f"both parties need {needed / 1000:.1f} GB of {resource}, "
+                f"{free / 1000:.1f} GB are free"
             )
 
 
@@ -152,12 +155,12 @@ def _dealer_mb(one: Run) -> dict[str, float]:
 
 
 def _phase(one: Run, name: str, runs: Sequence[Run], costing: Costing) -> Phase:
-    costs: list[PhaseCost] = [getattr(it, name) for it in runs]
+    costs: list[PhaseCost] = [getattr(result, name) for result in runs]
     this: PhaseCost = getattr(one, name)
-    processors = [it.cpu_seconds for it in costs if it.cpu_seconds is not None]
+    processors = [cost.cpu_seconds for cost in costs if cost.cpu_seconds is not None]
     dealt = one.dealer if name == "offline" else None
     phase = Phase(
-        seconds=statistics.median(it.seconds for it in costs),
+        seconds=statistics.median(cost.seconds for cost in costs),
         cpu_seconds=statistics.median(processors) if processors else None,
         bytes_client=this.bytes_client,
         bytes_server=this.bytes_server,

@@ -65,6 +65,6 @@ def parse_network(text: str) -> Network:
         return preset
     rtt, comma, rate = text.partition(",")
     if not comma:
-        known = ", ".join(PRESETS)
-        raise Misuse(f"{text!r} is no network: give one of {known}, or such as 40ms,400Mbit")
+        names = ", ".join(PRESETS)
+        raise Misuse(f"{text!r} is no network: give one of {names}, or such as 40ms,400Mbit")
     return Network(text, parse_seconds(rtt, "round trip"), parse_bandwidth(rate))

@@ -105,8 +105,8 @@ def predict(
         used = record.setting.config.link_use(name)
         computing = phase.seconds / speed
         far = replace(phase, dealer_bytes_server=0) if dealer_near_server else phase
-        sent = far.bytes if used.in_turns else far.fullest_bytes
-        transfer = sent / network.bytes_per_second
+        traffic = far.bytes if used.in_turns else far.fullest_bytes
+        transfer = traffic / network.bytes_per_second
         trips = used.half_trips * phase.rounds + used.lead if phase.rounds else 0
         waiting = trips * network.rtt / 2
         hidden = (1 - used.exposed) * min(computing, transfer)
@@ -129,8 +129,11 @@ def on_network(record: Record, network: Network) -> Record:
     and its computing by the rates it is chosen by."""
     if not record.extensions:
         return record
-    chosen = min(record.extensions, key=lambda it: it.seconds(network.rtt, network.bits_per_second))
-    used = next(it for it in record.extensions if it.name == record.extension)
+    chosen = min(
+        record.extensions,
+        key=lambda extension: extension.seconds(network.rtt, network.bits_per_second),
+    )
+    used = next(extension for extension in record.extensions if extension.name == record.extension)
     more = chosen.core_seconds - used.core_seconds
     phase = record.offline
     offline = replace(

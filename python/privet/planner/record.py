@@ -81,10 +81,12 @@ def as_lines(value: Any, indent: str = "") -> str:
     """JSON of which each row of a table is a line: whatever holds no further lists or objects."""
     named = isinstance(value, Mapping)
     entries = value.values() if named else value if isinstance(value, list | tuple) else ()
-    if not any(isinstance(it, Mapping | list | tuple) for it in entries):
+    if not any(isinstance(entry, Mapping | list | tuple) for entry in entries):
         return json.dumps(value)
     names = [f"{json.dumps(name)}: " for name in value] if named else [""] * len(value)
-    parts = (f"{name}{as_lines(it, indent + ' ')}" for name, it in zip(names, entries, strict=True))
+    parts = (
+        f"{name}{as_lines(entry, indent + ' ')}" for name, entry in zip(names, entries, strict=True)
+    )
     inner = f",\n{indent} ".join(parts)
     opening, closing = "{}" if named else "[]"
     return f"{opening}\n{indent} {inner}\n{indent}{closing}"
@@ -118,7 +120,9 @@ def read_record(path: Path) -> Record:
         for phase in ("offline", "online"):
             document[phase] = Phase(**document[phase])
         document["layers"] = tuple(document["layers"])
-        document["extensions"] = tuple(ExtensionForecast(**it) for it in document["extensions"])
+        document["extensions"] = tuple(
+            ExtensionForecast(**fields) for fields in document["extensions"]
+        )
         return Record(**document)
     except (ValueError, KeyError, TypeError, AttributeError) as error:
         raise Misuse(f"{path} is no record of a study: {error!r}") from error

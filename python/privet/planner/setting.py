@@ -69,7 +69,7 @@ class Setting:
     @property
     def reveals_order(self) -> bool:
         """Whether a party sees values inside the network, though not their places."""
-        return any(it.name == "revealed-values" for it in self.config.weaknesses)
+        return any(weakness.name == "revealed-values" for weakness in self.config.weaknesses)
 
     @property
     def usual(self) -> bool:
@@ -82,10 +82,10 @@ class Setting:
         return self.config.trust.caution
 
 
-SUITES = tuple(of for of in all_suites() if issubclass(of, Costed))
+SUITES = tuple(suite_type for suite_type in all_suites() if issubclass(suite_type, Costed))
 """The suites whose costs are known by formula."""
 
-ALL = {it.setting: Setting(it) for of in SUITES for it in of.settings()}
+ALL = {config.setting: Setting(config) for suite_type in SUITES for config in suite_type.settings()}
 """Settings that are studied, by name; cohorts of other sizes are named like that of three."""
 
 
@@ -95,14 +95,14 @@ def settings_of(suite: Suite) -> tuple[Setting, ...]:
     if not isinstance(suite, Costed):
         raise Misuse(f"the costs of suite {suite.name} are not known by formula")
     variants = suite.alternatives() if isinstance(suite, MaterialSuite) else (suite,)
-    return tuple(Setting(it) for it in variants if isinstance(it, Costed))
+    return tuple(Setting(variant) for variant in variants if isinstance(variant, Costed))
 
 
 def cohort(members: int) -> Setting:
     """The setting in which so many parties share a key. Raises `Misuse` if a cohort cannot have
     that size."""
-    for of in SUITES:
-        if (variant := of.cohort(members)) is not None:
+    for suite_type in SUITES:
+        if (variant := suite_type.cohort(members)) is not None:
             return Setting(variant)
     raise Misuse("no suite has a key that several parties share")
 
@@ -112,19 +112,23 @@ def settings(names: Iterable[str]) -> tuple[Setting, ...]:
     Raises `Misuse` on an unknown name."""
     chosen: dict[str, Setting] = {}
     for name in names:
-        fitting = [it for it in ALL.values() if name in (it.name, it.family)] or _cohorts(name)
+        fitting = [
+            setting for setting in ALL.values() if name in (setting.name, setting.family)
+        ] or _cohorts(name)
         if not fitting:
-            families = dict.fromkeys(it.family for it in ALL.values())
-            known = ", ".join([*families, *(n for n in ALL if n not in families)])
-            raise Misuse(f"there is no setting {name!r} to study; there are {known}")
-        chosen |= {it.name: it for it in fitting}
+            families = dict.fromkeys(setting.family for setting in ALL.values())
+            possible = ", ".join([*families, *(n for n in ALL if n not in families)])
+            raise Misuse(f"there is no setting {name!r} to study; there are {possible}")
+        chosen |= {setting.name: setting for setting in fitting}
     return tuple(chosen.values())
 
 
 def _cohorts(name: str) -> list[Setting]:
     """The cohort of a name that ends in its size."""
     size = re.fullmatch(r".*-(\d+)", name)
-    if size is None or not any(name.startswith(f"{it.kind}-") for it in ALL.values() if it.members):
+    if size is None or not any(
+        name.startswith(f"{setting.kind}-") for setting in ALL.values() if setting.members
+    ):
         return []
     return [cohort(int(size[1]))]
 
@@ -133,5 +137,7 @@ def setting_named(name: str) -> Setting:
     """The one setting of a name. Raises `Misuse` if there is none, or more than one."""
     named = settings([name])
     if len(named) > 1:
-        raise Misuse(f"{name!r} is a family of settings: {', '.join(it.name for it in named)}")
+        raise Misuse(
+            f"{name!r} is a family of settings: {', '.join(setting.name for setting in named)}"
+        )
     return named[0]

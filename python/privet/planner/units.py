@@ -82,17 +82,23 @@ def fit(records: Sequence[Record]) -> UnitCosts:
     """Unit costs from measured records of the loopback, of one machine."""
     seconds: dict[str, Prices] = {}
     processors: dict[str, Prices] = {}
-    plain = [it for it in records if it.measured and it.link is None and it.online.work]
-    for kind in dict.fromkeys(it.setting.kind for it in plain):
+    plain = [
+        record
+        for record in records
+        if record.measured and record.link is None and record.online.work
+    ]
+    for kind in dict.fromkeys(record.setting.kind for record in plain):
         for name in ("offline", "online"):
-            phases: list[Phase] = [getattr(it, name) for it in plain if it.setting.kind == kind]
+            phases: list[Phase] = [
+                getattr(record, name) for record in plain if record.setting.kind == kind
+            ]
             key = f"{kind} {name}"
             seconds[key] = _prices(phases, [phase.seconds for phase in phases])
             processors[key] = _prices(
                 phases, [phase.cpu_seconds or phase.seconds for phase in phases]
             )
-    here = plain[0].machine if plain else machine.describe()
-    return UnitCosts(seconds, processors, str(here["cpu"]), int(here["cores"]))
+    machine_facts = plain[0].machine if plain else machine.describe()
+    return UnitCosts(seconds, processors, str(machine_facts["cpu"]), int(machine_facts["cores"]))
 
 
 def _prices(phases: Sequence[Phase], times: Sequence[float]) -> Prices:
@@ -128,7 +134,7 @@ def calibrate(progress: Progress | None = None) -> UnitCosts:
     with tempfile.TemporaryDirectory(prefix="privet-study-") as name:
         folder = Path(name)
         cases: list[Case] = []
-        for trial in (trial for of in SUITES for trial in of.trials):
+        for trial in (trial for suite_type in SUITES for trial in suite_type.trials):
             files = find_models(trial.models, folder / "models")
             cases += plan_cases(files, settings(trial.settings), trial.batches)
         records, _ = measure(cases, folder, progress=progress)
@@ -149,19 +155,22 @@ def read(path: Path) -> UnitCosts | None:
     try:
         document: dict[str, Any] = json.loads(path.read_text())
         header = document.pop("format"), document.pop("version")
-        kept = UnitCosts(**document)
+        costs = UnitCosts(**document)
     except (OSError, ValueError, KeyError, TypeError):
         return None
-    here = machine.describe()
-    fits = header == (FORMAT, VERSION) and (kept.cpu, kept.cores) == (here["cpu"], here["cores"])
-    return kept if fits else None
+    machine_facts = machine.describe()
+    fits = header == (FORMAT, VERSION) and (costs.cpu, costs.cores) == (
+        machine_facts["cpu"],
+        machine_facts["cores"],
+    )
+    return costs if fits else None
 
 
 def known(progress: Progress | None = None) -> UnitCosts:
     """This machine's unit costs: those that were kept, else found now and kept."""
     path = default_path()
-    kept = read(path)
-    if kept is None:
-        kept = calibrate(progress)
-        kept.write(path)
-    return kept
+    costs = read(path)
+    if costs is None:
+        costs = calibrate(progress)
+        costs.write(path)
+    return costs

@@ -62,11 +62,17 @@ class Page:
         """A table that is folded away and scrolls sideways on a narrow screen; empty columns are
         left out."""
         filled = list(rows)
-        shown = [it for it in columns if any(row.get(it.key) is not None for row in filled)]
-        head = "".join(f'<th class="{it.kind}">{html.escape(it.title)}</th>' for it in shown)
+        shown = [
+            column for column in columns if any(row.get(column.key) is not None for row in filled)
+        ]
+        head = "".join(
+            f'<th class="{column.kind}">{html.escape(column.title)}</th>' for column in shown
+        )
         body = "".join(
             "<tr>"
-            + "".join(f'<td class="{it.kind}">{cell(row.get(it.key))}</td>' for it in shown)
+            + "".join(
+                f'<td class="{column.kind}">{cell(row.get(column.key))}</td>' for column in shown
+            )
             + "</tr>"
             for row in filled
         )

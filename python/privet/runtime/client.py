@@ -92,9 +92,9 @@ class Client:
         keep_base_ots: bool = True,
     ) -> None:
         check_seconds(timeout)
-        asked = suites.material_suite(suites.as_suite(suite))
-        check_dealer(asked, dealer)
-        other = fallback(when_dry, asked, dealer)
+        config = suites.material_suite(suites.as_suite(suite))
+        check_dealer(config, dealer)
+        other = fallback(when_dry, config, dealer)
         limit = parse_size(memory) or machine_memory()
         self.link = Link(link) if isinstance(link, str) else link
         self._when_dry, self._timeout = when_dry, timeout
@@ -118,7 +118,7 @@ class Client:
             network = self.link or network_of(self._session.rtt)
 
             pinned = self.link is not None
-            self._asked = Route(asked, public, network, pinned=pinned)
+            self._asked = Route(config, public, network, pinned=pinned)
             self._other = Route(other, public, network, pinned=pinned) if other else None
             self._asked.plan.check_client_memory(limit)
             self._asked.choose(self._session.native)

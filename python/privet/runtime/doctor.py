@@ -82,13 +82,13 @@ def resources() -> Iterator[Finding]:
     machine = os.cpu_count() or 1
     limited = " by its control group or affinity" if len(usable_cores(groups)) < machine else ""
     yield Finding("cores", "ok", f"{len(usable_cores(groups))} of {machine}{limited}")
-    there = machine_memory(groups)
+    total = machine_memory(groups)
     try:
         free = available_memory(groups)
     except Misuse as error:
-        yield Finding("memory", "note", size(there), str(error))
+        yield Finding("memory", "note", size(total), str(error))
         return
-    room = f"{size(free)} free of {size(there)}"
+    room = f"{size(free)} free of {size(total)}"
     if groups.memory() is not None:
         room += " by its control group"
     little = "most models will be refused: raise the limit, or free some"
@@ -98,10 +98,10 @@ def resources() -> Iterator[Finding]:
 def clock() -> Finding:
     """Whether something keeps the clock right: certificates depend on it."""
     try:
-        kept = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(512))
+        status = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(512))
     except (AttributeError, OSError):
-        kept = -1
-    if kept == UNSYNCHRONISED or kept < 0:
+        status = -1
+    if status == UNSYNCHRONISED or status < 0:
         advice = "certificates need the right time: run an NTP service on the host"
         return Finding("clock", "note", "this system does not say that it is synchronised", advice)
     return Finding("clock", "ok", "synchronised")
@@ -138,10 +138,10 @@ def programs() -> Iterator[Finding]:
         ("serve", "onnxruntime", "to run, compile and serve models"),
         ("gateway", "grpc", "for `privet gateway`"),
     ):
-        there = find_spec(module) is not None
-        advice = "" if there else f"{use}: pip install 'privet[{extra}]'"
-        state = "installed" if there else "not installed"
-        yield Finding(f"privet[{extra}]", "ok" if there else "note", state, advice)
+        is_installed = find_spec(module) is not None
+        advice = "" if is_installed else f"{use}: pip install 'privet[{extra}]'"
+        state = "installed" if is_installed else "not installed"
+        yield Finding(f"privet[{extra}]", "ok" if is_installed else "note", state, advice)
 
 
 def can_listen(host: str, port: int) -> Finding:
@@ -181,15 +181,15 @@ def key_folder(folder: Path) -> Iterator[Finding]:
 
 def state_folder(folder: Path) -> Finding:
     """Whether state can be written where nobody else reads it, and has room."""
-    there = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
-    if not os.access(there, os.W_OK):
+    parent = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
+    if not os.access(parent, os.W_OK):
         return Finding(
-            "state", "wrong", f"{there} cannot be written", f"chown it, or chmod u+w {there}"
+            "state", "wrong", f"{parent} cannot be written", f"chown it, or chmod u+w {parent}"
         )
-    if there == folder.absolute() and folder.stat().st_mode & 0o077:
+    if parent == folder.absolute() and folder.stat().st_mode & 0o077:
         mode = f"{folder} {folder.stat().st_mode & 0o777:o}"
         return Finding("state", "wrong", mode, f"others can read material: chmod 700 {folder}")
-    room = shutil.disk_usage(there).free
+    room = shutil.disk_usage(parent).free
     if room < LITTLE_DISK:
-        return Finding("state", "note", f"{size(room)} free at {there}", "material may need more")
-    return Finding("state", "ok", f"{size(room)} free at {there}")
+        return Finding("state", "note", f"{size(room)} free at {parent}", "material may need more")
+    return Finding("state", "ok", f"{size(room)} free at {parent}")

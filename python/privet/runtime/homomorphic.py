@@ -101,9 +101,9 @@ def read_prediction(
     """What a client's process revealed and found out, as a prediction for so many samples; results
     may have more noise than was `asked` for."""
     decoded = decode_output(program, integers)
-    kept = trim(program, list(decoded.values()), samples)
+    arrays = trim(program, list(decoded.values()), samples)
     return Result(
-        outputs=dict(zip(decoded, kept, strict=True)),
+        outputs=dict(zip(decoded, arrays, strict=True)),
         integers=tuple(trim(program, integers, samples)),
         material="",
         config=asked.flooded(statistical=result["plan"]["statistical"]),

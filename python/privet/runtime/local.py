@@ -164,28 +164,28 @@ def run(
         )
     if inputs is None:
         inputs = as_declared(compiled.source, random_inputs(compiled.program, input_range))
-    given, samples = pad(compiled.program, inputs)
-    named, _ = fill(compiled.program, given)
+    arrays, samples = pad(compiled.program, inputs)
+    named, _ = fill(compiled.program, arrays)
     encode_input(compiled.program, named)
     alone = None
     if not isinstance(model, Compiled) and config.compiled_batch(batch) < batch:
         alone = build(alone=True)
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         limit = parse_size(memory)
-        job = LocalJob(Path(folder), compiled, given, named, timeout, link, limit, progress, alone)
-        return _compare(compiled, given, named, samples, link, config.run_local(job))
+        job = LocalJob(Path(folder), compiled, arrays, named, timeout, link, limit, progress, alone)
+        return _compare(compiled, arrays, named, samples, link, config.run_local(job))
 
 
-def _check_no_options(**given: Any) -> None:
+def _check_no_options(**options: Any) -> None:
     """Raises `Misuse` on options of `privet.compile` that a compiled model can no longer take."""
     left_out = {"batch": 1, "reveal": "outputs", "client_side": False}
-    asked = [
+    names = [
         name
-        for name, value in given.items()
+        for name, value in options.items()
         if (value != left_out[name] if name in left_out else value is not None)
     ]
-    if asked:
-        raise Misuse(f"the model is compiled already: give {', '.join(asked)} to privet.compile")
+    if names:
+        raise Misuse(f"the model is compiled already: give {', '.join(names)} to privet.compile")
 
 
 def compile_for(
@@ -203,11 +203,11 @@ def compile_for(
     With `alone` the same for one sample of the batch that `inputs` are. `options` are those of
     `privet.compile`.
     """
-    given = as_samples(calibration)
+    calibration_samples = as_samples(calibration)
     build = partial(compile, model, input_range=input_range, **options)
-    compiled = build(calibration=given, batch=batch)
-    samples = _covering(compiled, given, inputs, input_range)
-    if samples is given and not alone:
+    compiled = build(calibration=calibration_samples, batch=batch)
+    samples = _covering(compiled, calibration_samples, inputs, input_range)
+    if samples is calibration_samples and not alone:
         return compiled
     return build(calibration=samples, batch=1 if alone else batch)
 
@@ -221,29 +221,31 @@ def _covering(
     """The calibration, with `inputs` added if they are larger than what it covers."""
     if inputs is None:
         return samples
-    given, count = fill(compiled.program, inputs)
+    by_input, count = fill(compiled.program, inputs)
     # What is no array of real numbers, or of another shape, is refused by `encode_input`, with a
     # better message.
-    arrays = list(given.values())
+    arrays = list(by_input.values())
     if any(array.dtype.kind not in "fiub" for array in arrays):
         return samples
     entries = [entry for entry in compiled.program.inputs if not entry.one_hot]
     largest = max(
-        (float(np.abs(given[entry.name]).max(initial=0)) for entry in entries), default=0.0
+        (float(np.abs(by_input[entry.name]).max(initial=0)) for entry in entries), default=0.0
     )
-    fits = all(given[it.name].shape == compiled.program.input_shape(it) for it in entries)
+    fits = all(
+        by_input[entry.name].shape == compiled.program.input_shape(entry) for entry in entries
+    )
     covered = largest <= min((entry.magnitude for entry in entries), default=0.0)
     if covered or not fits or not np.isfinite(largest):
         return samples
-    known = samples or split(random_inputs(compiled.program, input_range), 1)
+    base = samples or split(random_inputs(compiled.program, input_range), 1)
     named = by_name(compiled.program, inputs)
-    seen = [named] if compiled.program.batch == 1 else split(named, count)
-    return [*known, *seen]
+    portions = [named] if compiled.program.batch == 1 else split(named, count)
+    return [*base, *portions]
 
 
 def _compare(
     compiled: Compiled,
-    given: Mapping[str, Array],
+    arrays: Mapping[str, Array],
     inputs: Mapping[str, Array],
     samples: int,
     link: Link | None,
@@ -253,7 +255,7 @@ def _compare(
     decoded = decode_output(program, result.integers)
     outputs = dict(zip(decoded, trim(program, list(decoded.values()), samples), strict=True))
     fixed = execute(program, compiled.weights, inputs)
-    single = [given] if program.batch == 1 else split(given, samples)
+    single = [arrays] if program.batch == 1 else split(arrays, samples)
     reference = run_plaintext(compiled.source, single, list(outputs))
     return Run(
         model=program.model,
@@ -271,7 +273,10 @@ def _compare(
         max_fixed_point_error=max(
             int(np.abs(private - exact).max(initial=0))
             for private, exact in zip(
-                *(trim(program, each, samples) for each in (result.integers, fixed.integers)),
+                *(
+                    trim(program, integers, samples)
+                    for integers in (result.integers, fixed.integers)
+                ),
                 strict=True,
             )
         ),
@@ -291,10 +296,10 @@ def _compare(
 def _agrees(outputs: Mapping[str, Array], reference: Mapping[str, Array], samples: int) -> bool:
     """Whether the first output says the same as in the clear: labels, or the largest number."""
     first = next(iter(outputs))
-    private, plain = (as_tensor(each[first]) for each in (outputs, reference))
+    private, plain = (as_tensor(group[first]) for group in (outputs, reference))
     if plain.dtype.kind != "f":
         return bool(np.array_equal(private, plain))
-    rows = (np.reshape(each, (samples, -1)).argmax(axis=1) for each in (private, plain))
+    rows = (np.reshape(scores, (samples, -1)).argmax(axis=1) for scores in (private, plain))
     return bool(np.array_equal(*rows))
 
 

@@ -76,16 +76,16 @@ class Groups:
 def usable_cores(groups: Groups | None = None) -> list[int]:
     """The CPUs to put work on: those that this process may run on, and of them as many as its
     control groups give time for, at least one."""
-    mine = sorted(os.sched_getaffinity(0))
+    usable = sorted(os.sched_getaffinity(0))
     limit = (groups or Groups()).cores()
-    return mine if limit is None else mine[: max(1, int(limit))]
+    return usable if limit is None else usable[: max(1, int(limit))]
 
 
 def machine_memory(groups: Groups | None = None) -> int:
     """Bytes of memory that this machine has, or that its control groups let this process have."""
-    there = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     limit = (groups or Groups()).memory()
-    return there if limit is None else min(there, limit)
+    return total if limit is None else min(total, limit)
 
 
 def available_memory(groups: Groups | None = None, meminfo: Path = Path("/proc/meminfo")) -> int:
@@ -94,9 +94,9 @@ def available_memory(groups: Groups | None = None, meminfo: Path = Path("/proc/m
     tell."""
     for line in meminfo.read_text().splitlines() if meminfo.exists() else ():
         if line.startswith("MemAvailable:"):
-            there = int(line.split()[1]) << 10
+            available = int(line.split()[1]) << 10
             limits = [(groups or Groups()).free_memory(), _left_to_map()]
-            return min([there, *(limit for limit in limits if limit is not None)])
+            return min([available, *(limit for limit in limits if limit is not None)])
     raise Misuse("this system does not tell its memory: say how much jobs may have")
 
 

@@ -32,14 +32,14 @@ class Mode:
 def modes(suite: Suite, words: str) -> list[Mode]:
     """The modes of a suite that `words` names, with commas between, or all; in the suite's order.
     Raises `Misuse` if a name is unknown, or the suite has an option that a mode would set."""
-    known = suite.variants
-    names = list(known) if words == ALL else words.split(",")
+    variants = suite.variants
+    names = list(variants) if words == ALL else words.split(",")
     for name in names:
-        if name not in known:
-            possible = ", ".join(known) or f"none of suite {suite.name}"
+        if name not in variants:
+            possible = ", ".join(variants) or f"none of suite {suite.name}"
             raise Misuse(f"mode {name} is unknown; possible are {possible}, or {ALL}")
     usual = type(suite)()
-    for option in {option for _, options in known.values() for option in options}:
+    for option in {option for _, options in variants.values() for option in options}:
         if getattr(suite, option) != getattr(usual, option):
             raise Misuse(
                 f"modes of suite {suite.name} are to be compared: leave out {option}, which picks "
@@ -47,7 +47,7 @@ def modes(suite: Suite, words: str) -> list[Mode]:
             )
     return [
         Mode(name, guarantee, replace(suite, **options))
-        for name, (guarantee, options) in known.items()
+        for name, (guarantee, options) in variants.items()
         if name in names
     ]
 
@@ -69,16 +69,16 @@ def run_modes(
     inputs. Arguments are those of `privet.run`; `options` those of `privet.compile`. Raises what
     `modes` and `privet.run` do."""
     config = suites.as_suite(suite)
-    wanted = modes(config, words)
-    widths = (options.pop(it, None) for it in ("bits", "scale", "weight_scale"))
+    selection = modes(config, words)
+    widths = (options.pop(option, None) for option in ("bits", "scale", "weight_scale"))
     options |= vars(config.precision.with_widths(*widths))
     compiled = compile_for(model, inputs, calibration, input_range, batch=batch, **options)
     if inputs is None:
         inputs = random_inputs(compiled.program, input_range)
     return [
         (mode, run(compiled, inputs, suite=mode.suite, link=link, memory=memory))
-        for mode in wanted
-        if mode is wanted[0] or _allows(compiled, mode.suite)
+        for mode in selection
+        if mode is selection[0] or _allows(compiled, mode.suite)
     ]
 
 

@@ -203,8 +203,8 @@ def provide_data(job: dict[str, Any]) -> None:
     shapes = [program.values[output.value].shape for output in program.outputs]
     shapes = [(samples * shape[0], *shape[1:]) if shape else () for shape in shapes]
     integers = [
-        np.frombuffer(each, dtype="<i8").reshape(shape)
-        for each, shape in zip(revealed, shapes, strict=True)
+        np.frombuffer(buffer, dtype="<i8").reshape(shape)
+        for buffer, shape in zip(revealed, shapes, strict=True)
     ]
     np.savez(job["result"], *integers)
     layers = [asdict(layer) for layer in (*preparing, *steps)]
@@ -217,7 +217,7 @@ def _encode(program: Program, inputs: list[Array], samples: int) -> list[Array]:
         return encode_input(program, inputs)
     singles = zip(*(np.split(array, samples) for array in inputs), strict=True)
     encoded = [encode_input(program, list(single)) for single in singles]
-    return [np.concatenate(each) for each in zip(*encoded, strict=True)]
+    return [np.concatenate(parts) for parts in zip(*encoded, strict=True)]
 
 
 STREAMING = {"model-provider": provide_model, "data-provider": provide_data}

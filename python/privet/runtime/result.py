@@ -49,9 +49,9 @@ class Promised:
         count = "" if self.samples == 1 else f", {self.samples} samples"
         outputs = (f"{name} {list(array.shape)}" for name, array in self.outputs.items())
         cautions = [f"trust: {self.trust}"] if self.trust else []
-        cautions += [f"weaker than the default: {it.meaning}" for it in self.weaknesses]
-        if said := caveat(self.calibration):
-            cautions.append(f"not calibrated: {said}")
+        cautions += [f"weaker than the default: {weakness.meaning}" for weakness in self.weaknesses]
+        if caution := caveat(self.calibration):
+            cautions.append(f"not calibrated: {caution}")
         body = [
             f"outputs: {', '.join(outputs)}",
             *lines,
@@ -116,14 +116,14 @@ class Result(Promised):
 def _cost(phase: str, cost: PhaseCost | None) -> str:
     if cost is None:
         return f"{phase}: prepared earlier"
-    sent = f"client sends {size(cost.bytes_client)}, server {size(cost.bytes_server)}"
+    traffic = f"client sends {size(cost.bytes_client)}, server {size(cost.bytes_server)}"
     if cost.bytes_dealer:
-        sent += f", dealer {size(cost.bytes_dealer)}"
-    said = f"{phase}: {cost.seconds:.3f} s, {sent}, rounds {cost.rounds}"
+        traffic += f", dealer {size(cost.bytes_dealer)}"
+    text = f"{phase}: {cost.seconds:.3f} s, {traffic}, rounds {cost.rounds}"
     if cost.bytes_setup:
-        kept = f"{size(cost.bytes_setup)} of encrypted weights in {cost.seconds_setup:.3f} s"
-        said += f"; before that, once: {kept}"
-    return said
+        setup = f"{size(cost.bytes_setup)} of encrypted weights in {cost.seconds_setup:.3f} s"
+        text += f"; before that, once: {setup}"
+    return text
 
 
 def read_result(
@@ -142,11 +142,11 @@ def read_result(
         for data, output in zip(revealed, program.outputs, strict=True)
     )
     outputs = decode_output(program, integers)
-    kept = trim(program, list(outputs.values()), samples)
+    arrays = trim(program, list(outputs.values()), samples)
     offline, offline_layers = cost
     online, online_layers = read_report(report)
     return Result(
-        outputs=dict(zip(outputs, kept, strict=True)),
+        outputs=dict(zip(outputs, arrays, strict=True)),
         integers=tuple(trim(program, integers, samples)),
         material=material,
         config=suite,

@@ -86,7 +86,11 @@ def fallback(when_dry: str, asked: MaterialSuite, dealer: str | None) -> Materia
     Raises `Misuse` if it is neither, or names nothing else than what was asked for."""
     if when_dry in (MAKE, WAIT, REFUSE):
         return None
-    making = [it.name for it in suites.all_suites() if issubclass(it, MaterialSuite)]
+    making = [
+        suite_type.name
+        for suite_type in suites.all_suites()
+        if issubclass(suite_type, MaterialSuite)
+    ]
     if when_dry not in making:
         possible = ", ".join((MAKE, WAIT, REFUSE, *making))
         raise Misuse(f"when dry, {when_dry!r} is no choice; possible are {possible}")

@@ -100,5 +100,5 @@ class MaterialStore:
 
 def _holding(key: tuple[str, str, str, str], group: list[StoreEntry]) -> Holding:
     model, program, suite, peer = key
-    size, oldest = sum(it.bytes for it in group), max(it.age_seconds for it in group)
+    size, oldest = sum(entry.bytes for entry in group), max(entry.age_seconds for entry in group)
     return Holding(model, program, suite, peer, len(group), size, oldest)

@@ -142,8 +142,8 @@ class Dispatch:
 
     def _keeps(self, lane: Lane) -> bool:
         """Whether room is to be kept for a lane's head, which does not fit."""
-        held = lane.job.phase in self._held
-        return self._state.limits.reserve and not held and self._state.may_run(lane.job.model)
+        is_held = lane.job.phase in self._held
+        return self._state.limits.reserve and not is_held and self._state.may_run(lane.job.model)
 
     def _hold(self, lane: Lane, pair: Pair) -> None:
         """Keeps room for a job, on the machine where some was kept for it before."""
@@ -198,8 +198,8 @@ class Dispatch:
         """Starts a T_pre that nobody asked for, if it fits now."""
         state = self._state
         place = self._placement.find(self._demand(stream.job(Phase.PRE)), None)
-        there = state.expects(stream.client)
-        if place is None or not there or not state.may_run(stream.model):
+        is_present = state.expects(stream.client)
+        if place is None or not is_present or not state.may_run(stream.model):
             return
         pair = state.ahead(self._now, stream)
         state.making.setdefault(stream, []).append(pair)

@@ -17,12 +17,16 @@ def drain(state: State, name: str) -> None:
     free = state.resources.get(name)
     if free is None or free.machine.reserved:
         raise Misuse(f"there is no machine {name} that could be drained")
-    others = [it for it in state.resources.values() if it is not free and it.is_for(None)]
+    others = [
+        resource
+        for resource in state.resources.values()
+        if resource is not free and resource.is_for(None)
+    ]
     if not others:
         raise Misuse(f"{name} is the only machine that takes jobs: add another one first")
     for lane in state.queues.lanes():
         needed = state.profiles.estimate(lane.job).memory
-        if lane.machine is None and all(needed > it.most for it in others):
+        if lane.machine is None and all(needed > other.most for other in others):
             raise Misuse(
                 f"jobs of {lane.job.model} wait that need {needed} bytes, which {name} alone has: "
                 "add another such machine first, or wait until they are done"
@@ -30,7 +34,7 @@ def drain(state: State, name: str) -> None:
     free.draining = True
     state.count_capacity()
     for stream, pairs in list(state.making.items()):
-        for pair in [it for it in pairs if it.machine == name]:
+        for pair in [entry for entry in pairs if entry.machine == name]:
             pairs.remove(pair)
             pair.stage = Stage.OVER
             state.stop(pair, "its machine is taken out")

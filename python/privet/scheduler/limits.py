@@ -46,8 +46,8 @@ class Limits:
 
     def of_job(self, now: float, expected: float, arrived: float, timeout: float | None) -> float:
         """Seconds that a job may take from `now`, given its `expected` length."""
-        own = max(self.job_floor, self.job_factor * expected)
-        return own if timeout is None else min(own, max(0.0, arrived + timeout - now))
+        limit = max(self.job_floor, self.job_factor * expected)
+        return limit if timeout is None else min(limit, max(0.0, arrived + timeout - now))
 
     def of_pairs(self, client: int, total: int) -> bool:
         """Whether that many open pairs of one client, and of all, are within the bounds."""

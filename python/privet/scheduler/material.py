@@ -78,17 +78,17 @@ class Material:
     def unused(self, client: str | None = None, model: str | None = None) -> list[MaterialEntry]:
         """What is not in use, of a client and for a model or of all, the oldest first."""
         return [
-            it
-            for it in self._unused.values()
-            if client in (None, it.stream.client) and model in (None, it.stream.model)
+            entry
+            for entry in self._unused.values()
+            if client in (None, entry.stream.client) and model in (None, entry.stream.model)
         ]
 
     def names(self, machine: str) -> set[str]:
         """What there is on a machine, in use or not."""
         return {
-            it.material
-            for it in (*self._unused.values(), *self._in_use.values())
-            if it.machine == machine
+            entry.material
+            for entry in (*self._unused.values(), *self._in_use.values())
+            if entry.machine == machine
         }
 
     def has(self, job: str) -> bool:
@@ -107,8 +107,11 @@ class Material:
 
     def unclaimed(self, machine: str) -> list[MaterialEntry]:
         """What no request has claimed on a machine, the oldest first."""
-        mine = [it for it in self._unused.values() if it.machine == machine]
-        return sorted((it for it in mine if self.is_unclaimed(it.material)), key=lambda it: it.time)
+        entries = [entry for entry in self._unused.values() if entry.machine == machine]
+        return sorted(
+            (entry for entry in entries if self.is_unclaimed(entry.material)),
+            key=lambda entry: entry.time,
+        )
 
     # How it comes -------------------------------------------------------------------------------
 

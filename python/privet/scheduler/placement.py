@@ -67,46 +67,50 @@ class Placement:
         for name, free in self._resources.items():
             if not free.cores or not free.is_for(pinned):
                 continue
-            here = demand.on(min(demand.cores, free.machine.cores))
+            local_demand = demand.on(min(demand.cores, free.machine.cores))
             share = free.cores / free.machine.cores
             if (
                 share > most
-                and free.fits(here.cores, here.memory)
-                and self._admits(name, here, lease)
+                and free.fits(local_demand.cores, local_demand.memory)
+                and self._admits(name, local_demand, lease)
             ):
-                best, most = (name, here), share
+                best, most = (name, local_demand), share
         return best
 
     def _admits(self, machine: str, demand: Demand, lease: float) -> bool:
-        kept = (kept for kept in self._reservations if kept.machine == machine)
-        return all(kept.admits(self._now, demand, lease) for kept in kept)
+        reservations = (
+            reservation for reservation in self._reservations if reservation.machine == machine
+        )
+        return all(reservation.admits(self._now, demand, lease) for reservation in reservations)
 
     def started(self, machine: str, demand: Demand, lease: float = 0.0) -> None:
         """A job was started that `find` placed."""
-        for kept in self._reservations:
-            if kept.machine == machine:
-                kept.use(self._now, demand, lease)
+        for reservation in self._reservations:
+            if reservation.machine == machine:
+                reservation.use(self._now, demand, lease)
 
     def reserve(self, demand: Demand, pinned: str | None) -> str | None:
         """Keeps room for a job that does not fit now; the machine, None if none is large enough."""
         names = [name for name, free in self._resources.items() if free.is_for(pinned)]
-        kept = [soonest for name in names if (soonest := self._soonest(name, demand)) is not None]
-        if not kept:
+        reservations = [
+            soonest for name in names if (soonest := self._soonest(name, demand)) is not None
+        ]
+        if not reservations:
             return None
-        best = min(kept, key=lambda reservation: reservation.at)
+        best = min(reservations, key=lambda reservation: reservation.at)
         self._reservations.append(best)
         return best.machine
 
     def _soonest(self, name: str, demand: Demand) -> Reservation | None:
         free = self._resources[name]
-        here = demand.on(min(demand.cores, free.machine.cores))
-        if here.memory > free.most:
+        local_demand = demand.on(min(demand.cores, free.machine.cores))
+        if local_demand.memory > free.most:
             return None
         cores, memory, at = free.cores, free.memory, self._now
         ends = [(run.expected_end, run.job, run) for run in self._running() if run.machine == name]
         heapq.heapify(ends)
-        while ends and not (cores >= here.cores and memory >= here.memory):
+        while ends and not (cores >= local_demand.cores and memory >= local_demand.memory):
             run = heapq.heappop(ends)[2]
             cores, memory = cores + len(run.cores), memory + run.memory
             at = max(self._now, run.expected_end)
-        return Reservation(name, at, cores - here.cores, memory - here.memory)
+        return Reservation(name, at, cores - local_demand.cores, memory - local_demand.memory)

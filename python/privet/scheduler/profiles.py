@@ -146,9 +146,9 @@ class Profiles:
 
     def expected(self, key: Key) -> Demand:
         """What the job is expected to take, without headroom."""
-        known = self._table.get(key)
-        if known is not None:
-            return known
+        demand = self._table.get(key)
+        if demand is not None:
+            return demand
         batches = self._batches.get((key.model, key.suite, key.phase))
         if not batches:
             return _scaled(self._scaling(self.default[key.phase]), key.batch)
@@ -157,14 +157,14 @@ class Profiles:
 
     def estimate(self, key: Key) -> Demand:
         """What to give to the job: as `expected`, the memory times the headroom."""
-        known = self._estimates.get(key)
-        if known is None:
+        estimate = self._estimates.get(key)
+        if estimate is None:
             demand = self.expected(key)
             memory = int(demand.memory * self.headroom)
-            known = Demand(demand.cores, memory, demand.seconds, demand.material, demand.scaling)
+            estimate = Demand(demand.cores, memory, demand.seconds, demand.material, demand.scaling)
             if key in self._table:
-                self._estimates[key] = known
-        return known
+                self._estimates[key] = estimate
+        return estimate
 
     def observe(self, key: Key, usage: Usage) -> None:
         """Feeds back a run that finished; a time on other cores is moved to the profile's."""
@@ -196,21 +196,21 @@ class Profiles:
 
     def _row(self, key: Key, demand: Demand) -> dict[str, Any]:
         row = {**key._asdict(), "phase": str(key.phase), **asdict(demand)}
-        own = row.pop("scaling")
-        return row if demand.scaling == self.scaling else {**row, **own}
+        scaling = row.pop("scaling")
+        return row if demand.scaling == self.scaling else {**row, **scaling}
 
     def load(self, rows: Iterable[Mapping[str, Any]]) -> None:
         """Sets what `rows` say, as `rows()` writes them. A row with `serial` or `crosstalk` has a
         scaling law of its own."""
         for row in rows:
             key = Key(row["model"], row["suite"], int(row["batch"]), Phase(row["phase"]))
-            own = {part: float(row[part]) for part in ("serial", "crosstalk") if part in row}
+            scaling = {part: float(row[part]) for part in ("serial", "crosstalk") if part in row}
             demand = Demand(
                 int(row["cores"]),
                 int(row["memory"]),
                 float(row["seconds"]),
                 int(row.get("material", 0)),
-                Scaling(**own) if own else None,
+                Scaling(**scaling) if scaling else None,
             )
             self.set(key, demand)
 

@@ -57,9 +57,9 @@ def rest(state: State, now: float, job: str, usage: Usage | None) -> None:
 
 
 def _prepared(state: State, now: float, pair: Pair, material: str, bytes: int) -> None:
-    maker, wanted = pair.maker, pair.stage is Stage.MAKING
+    maker, is_making = pair.maker, pair.stage is Stage.MAKING
     state.material.add_made(now, pair, material, bytes)
-    if not wanted:
+    if not is_making:
         state.material.release(now, pair)
         return
     if pair.request is not None:

@@ -191,12 +191,12 @@ class State:
         self.parties.difference_update(owner.submission.parties)
         pair.stage = Stage.MAKING if phase is Phase.PRE else Stage.INFERRING
         pair.job, pair.machine, pair.since = job, machine, now
-        what = (stream.client, stream.model, stream.suite, stream.batch)
+        key = (stream.client, stream.model, stream.suite, stream.batch)
         shown = Running(
             job,
             entry.id,
             phase,
-            *what,
+            *key,
             machine,
             cores,
             demand.memory,
@@ -221,7 +221,7 @@ class State:
             job,
             entry.id,
             phase,
-            *what,
+            *key,
             machine,
             cores,
             demand.memory,
@@ -338,8 +338,10 @@ class State:
             return
         making = [run for run in self.running.values() if run.pair.stage is Stage.MAKING]
         streams = [run.pair.stream for run in making if run.shown.machine == machine]
-        wanted = sum(self.profiles.expected(it.job(Phase.PRE)).material for it in streams)
-        excess = self.material.bytes[machine] + wanted - self.limits.material_bytes
+        extra_bytes = sum(
+            self.profiles.expected(stream.job(Phase.PRE)).material for stream in streams
+        )
+        excess = self.material.bytes[machine] + extra_bytes - self.limits.material_bytes
         for entry in self.material.unclaimed(machine) if excess > 0 else ():
             if excess > 0:
                 self.give_up(entry.material, "evicted")
@@ -349,14 +351,17 @@ class State:
 
     def remove_machine(self, name: str) -> bool:
         """Takes a machine away; whether it was there."""
-        known = self.resources.pop(name, None) is not None
+        was_present = self.resources.pop(name, None) is not None
         self.count_capacity()
-        return known
+        return was_present
 
     def count_capacity(self) -> None:
         """Adds up what jobs may have that could run anywhere, and on reserved machines."""
         machines = [free.machine for free in self.resources.values() if not free.draining]
-        cores, memory = sum(it.cores for it in machines), sum(it.memory for it in machines)
+        cores, memory = (
+            sum(machine.cores for machine in machines),
+            sum(machine.memory for machine in machines),
+        )
         self.capacity = Capacity(cores, memory)
 
     @property

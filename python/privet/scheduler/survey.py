@@ -25,8 +25,8 @@ def next_event_at(state: State, now: float) -> float | None:
         for lane in state.queues.of(kind):
             if lane.homeless_since is not None:
                 times.append(lane.homeless_since + state.limits.homeless_seconds)
-    known = [time for time in times if time is not None and time < math.inf]
-    return min(known, default=None)
+    upcoming = [time for time in times if time is not None and time < math.inf]
+    return min(upcoming, default=None)
 
 
 def backlog_seconds(state: State) -> float:

@@ -61,8 +61,8 @@ class Lease:
     def times(self) -> dict[str, float]:
         """How long the client took to ask, and the job since then."""
         now = time.monotonic()
-        asked = now if self.asked is None else self.asked
-        return {"waited": asked - self.granted, "seconds": now - asked}
+        asked_at = now if self.asked is None else self.asked
+        return {"waited": asked_at - self.granted, "seconds": now - asked_at}
 
 
 class Admission:

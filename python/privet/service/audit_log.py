@@ -40,7 +40,7 @@ class AuditLog:
         try:
             self._file = os.open(path, os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o600)
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            kept = path.read_bytes()
+            content = path.read_bytes()
         except BlockingIOError as error:
             os.close(self._file)
             raise Misuse(f"another service writes the audit log {path}") from error
@@ -49,9 +49,9 @@ class AuditLog:
         self._waiting: deque[bytes] = deque()
         self._seldom = Seldom()
         self._refusals: OrderedDict[tuple[str, str], Seldom] = OrderedDict()
-        lines = kept.removesuffix(b"\n").rpartition(b"\n")
-        self.head = _digest(lines[2]) if kept else FIRST
-        if kept and not kept.endswith(b"\n"):
+        lines = content.removesuffix(b"\n").rpartition(b"\n")
+        self.head = _digest(lines[2]) if content else FIRST
+        if content and not content.endswith(b"\n"):
             self._waiting.append(b"\n")  # ends the line that a crash cut short
 
     @property
@@ -111,7 +111,7 @@ class Audited:
 def check(path: Path, head: str | None = None) -> Audited:
     """Follows the chain; `head` is a hash that the file must have gone through. Raises `OSError` if
     the file cannot be read."""
-    audit, seen = Audited(), head in (None, FIRST)
+    audit, has_head = Audited(), head in (None, FIRST)
     for line in path.read_bytes().splitlines():
         audit.lines += 1
         try:
@@ -126,8 +126,8 @@ def check(path: Path, head: str | None = None) -> Audited:
                     f"before line {audit.lines} lines were changed or are missing"
                 )
         audit.head = _digest(line)
-        seen = seen or audit.head == head
-    if not seen:
+        has_head = has_head or audit.head == head
+    if not has_head:
         audit.problems.append(f"no line has the hash {head}: lines at the end are missing")
     return audit
 

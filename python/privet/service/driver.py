@@ -156,9 +156,9 @@ class Driver:
 
     def cancel(self, id: str) -> bool:
         """Cancels a submission; False if it is too late."""
-        done = self.scheduler.cancel(self.clock(), id)
+        is_cancelled = self.scheduler.cancel(self.clock(), id)
         self._wake.set()
-        return done
+        return is_cancelled
 
     def present(self, client: str, present: bool) -> None:
         """A client came or left that would make material ahead."""

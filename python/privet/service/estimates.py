@@ -79,10 +79,10 @@ class Estimates:
         if self._profiles.knows(key):
             self._lend(key, guess.cores)
             return
-        known = self._earlier(key)
-        if known is None:
+        estimate = self._earlier(key)
+        if estimate is None:
             self._guessed.add(key)
-        self._profiles.set(key, guess if known is None else replace(known, cores=guess.cores))
+        self._profiles.set(key, guess if estimate is None else replace(estimate, cores=guess.cores))
 
     def measured(self, key: Key, usage: Usage) -> Usage:
         """A run took that much: what the scheduler is to be told of it, after this."""
@@ -97,22 +97,22 @@ class Estimates:
 
     def exceeded(self, key: Key, memory: int) -> None:
         """A run took more than the `memory` that it was given: the next gets twice as much."""
-        known = self._profiles.expected(key)
-        self._profiles.set(key, replace(known, memory=max(known.memory, 2 * memory)))
+        demand = self._profiles.expected(key)
+        self._profiles.set(key, replace(demand, memory=max(demand.memory, 2 * memory)))
 
     def row(self, key: Key) -> dict[str, Any] | None:
         """What is known of `key`, for storing; None if it was never measured."""
         if key in self._guessed or not self._profiles.knows(key):
             return None
-        of = self._profiles.expected(key)
-        return {**key._asdict(), "phase": str(key.phase), **vars(of)}
+        demand = self._profiles.expected(key)
+        return {**key._asdict(), "phase": str(key.phase), **vars(demand)}
 
     def _lend(self, key: Key, cores: int) -> None:
         """The configuration gives the jobs another number of cores than they were measured on."""
-        known = self._profiles.expected(key)
-        if known.cores != cores:
-            seconds = self._profiles.scaling.moved(known.seconds, known.cores, cores)
-            self._profiles.set(key, replace(known, cores=cores, seconds=seconds))
+        demand = self._profiles.expected(key)
+        if demand.cores != cores:
+            seconds = self._profiles.scaling.moved(demand.seconds, demand.cores, cores)
+            self._profiles.set(key, replace(demand, cores=cores, seconds=seconds))
 
     def _earlier(self, key: Key) -> Demand | None:
         name = key.model.partition("@")[0]
@@ -124,16 +124,18 @@ class Estimates:
         return None
 
 
-def _guesses(of: Forecast, cores: int) -> dict[Phase, Demand]:
-    offline = of.offline_bytes_client + of.offline_bytes_server + of.dealer_bytes_server
-    online = of.online_bytes_client + of.online_bytes_server
-    memory = max(MEMORY_FLOOR, of.memory_bytes_server)
+def _guesses(forecast: Forecast, cores: int) -> dict[Phase, Demand]:
+    offline = (
+        forecast.offline_bytes_client + forecast.offline_bytes_server + forecast.dealer_bytes_server
+    )
+    online = forecast.online_bytes_client + forecast.online_bytes_server
+    memory = max(MEMORY_FLOOR, forecast.memory_bytes_server)
     return {
         Phase.PRE: Demand(
             cores,
             memory,
             FIXED_SECONDS + offline / OFFLINE_BYTES_PER_SECOND,
-            of.material_bytes_server,
+            forecast.material_bytes_server,
         ),
         Phase.ON: Demand(cores, memory, FIXED_SECONDS + online / ONLINE_BYTES_PER_SECOND),
     }

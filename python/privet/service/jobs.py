@@ -136,14 +136,14 @@ class Jobs:
     def add(self, job: Job) -> None:
         """Adds a job; its client is told of it."""
         self._jobs[job.id] = self._live[job.id] = job
-        mine = self._clients[job.client]
-        mine[job.id] = job
+        client_jobs = self._clients[job.client]
+        client_jobs[job.id] = job
         if job.key is not None:
             self._keys[job.client, job.key] = job
         ended = self._ended[job.client]
-        while ended and len(mine) > KEPT:
+        while ended and len(client_jobs) > KEPT:
             old = ended.pop(next(iter(ended)))
-            del mine[old.id], self._jobs[old.id]
+            del client_jobs[old.id], self._jobs[old.id]
             if old.key is not None:
                 del self._keys[old.client, old.key]
         self.changed(job)
@@ -185,9 +185,9 @@ class Jobs:
         self._count(job)
         self._sequences[job.client] += 1
         job.sequence = self._sequences[job.client]
-        mine = self._clients[job.client]
-        if job.id in mine:
-            mine[job.id] = mine.pop(job.id)  # the latest change stands last
+        client_jobs = self._clients[job.client]
+        if job.id in client_jobs:
+            client_jobs[job.id] = client_jobs.pop(job.id)  # the latest change stands last
             if job.state == "ended":
                 ended = self._ended[job.client]
                 ended.pop(job.id, None)

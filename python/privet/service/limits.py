@@ -95,14 +95,14 @@ class Buckets:
         self._bucket(name, rate, size, now).charge(now, count)
 
     def _bucket(self, name: tuple[str, ...], rate: float, size: float, now: float) -> Bucket:
-        known = self._buckets.get(name)
-        if known is None or known[0] != rate:
-            known = (rate, Bucket(rate, size, now))
-            self._buckets[name] = known
+        entry = self._buckets.get(name)
+        if entry is None or entry[0] != rate:
+            entry = (rate, Bucket(rate, size, now))
+            self._buckets[name] = entry
             if len(self._buckets) > MOST_CLIENTS:
                 self._buckets.popitem(last=False)
         self._buckets.move_to_end(name)
-        return known[1]
+        return entry[1]
 
 
 @dataclass(frozen=True)
@@ -124,9 +124,9 @@ class LimitReached:
 
 def limit_reached(jobs: Jobs, client: str, version: Version, most: int) -> LimitReached | None:
     """Looks whether a client may have a further job of a version where all may have `most`."""
-    limits, mine = version.config.limits, jobs.count_open(version.model, client)
-    if mine >= limits.queued_per_client:
-        return LimitReached(f"you have {mine} jobs of {version.model} already", own=True)
+    limits, open_jobs = version.config.limits, jobs.count_open(version.model, client)
+    if open_jobs >= limits.queued_per_client:
+        return LimitReached(f"you have {open_jobs} jobs of {version.model} already", own=True)
     if jobs.count_open() >= most or jobs.count_open(version.model) >= limits.queued:
         return LimitReached("the queue is full: try again later", own=False)
     return None

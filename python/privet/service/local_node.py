@@ -43,17 +43,17 @@ class LocalNode:
         """Sets aside what a version's process holds; waits until no job has it. Raises `Misuse`
         with the figure if it leaves no room for a client."""
         plan = version.plan or {}
-        own = int(plan["memory_bytes_model"])
+        model_bytes = int(plan["memory_bytes_model"])
         client = int(HEADROOM * (plan["memory_bytes_keys"] + plan["memory_bytes_working"]))
         left = (await self._node()).memory - sum(self._taken.values())
-        if own + client > left:
+        if model_bytes + client > left:
             raise Misuse(
-                f"serving {version.name} takes about {own / 1e6:.0f} MB and {client / 1e6:.0f} MB "
-                f"for a client, more than the {left / 1e6:.0f} MB that are left: raise --memory, "
-                "or serve less"
+                f"serving {version.name} takes about {model_bytes / 1e6:.0f} MB and "
+                f"{client / 1e6:.0f} MB for a client, more than the {left / 1e6:.0f} MB that are "
+                "left: raise --memory, or serve less"
             )
-        self._taken[version.key] = own
-        free = not self._is_lent() or self._driver.set_aside(self.name, own)
+        self._taken[version.key] = model_bytes
+        free = not self._is_lent() or self._driver.set_aside(self.name, model_bytes)
         while not free:
             await asyncio.sleep(GLANCE_SECONDS)
             free = self._driver.set_aside(self.name, 0)

@@ -45,7 +45,7 @@ class Reconciliation:
     def take_in(self, machine: str, entries: Iterable[StoreEntry]) -> None:
         """Material lies in a machine's store that the view lacks. What serves nothing is deleted:
         its program is not served any more, or the store was copied from another machine's."""
-        for entry in sorted(entries, key=lambda it: -it.age_seconds):
+        for entry in sorted(entries, key=lambda candidate: -candidate.age_seconds):
             version = self._version(entry.program)
             if version is None or entry.id in self._driver.scheduler.material:
                 self._driver.remove(entry.id, machine)
@@ -59,17 +59,17 @@ class Reconciliation:
         """Takes in what jobs left whose processes died before they reported it, and gives up what
         was deleted on disk; to be called now and then."""
         for node in self._executor.machines():
-            known = self._driver.known(node.name)
+            known_ids = self._driver.known(node.name)
             try:
                 entries = await self._executor.material(node.name)
             except (PrivetError, OSError) as error:
                 extra = {"machine": node.name, "error": str(error)}
                 _log.error("the store of a machine cannot be read", extra=extra)
                 continue
-            gone = all(it.name != node.name for it in self._driver.nodes)
+            gone = all(other.name != node.name for other in self._driver.nodes)
             if gone or self._driver.scheduler.drains(node.name):
                 continue
-            there = {it.id for it in entries}
-            self._driver.give_up(known - there)
-            stable = [it for it in entries if it.age_seconds > SETTLING_SECONDS]
-            self.take_in(node.name, [it for it in stable if it.id not in known])
+            stored_ids = {entry.id for entry in entries}
+            self._driver.give_up(known_ids - stored_ids)
+            stable = [entry for entry in entries if entry.age_seconds > SETTLING_SECONDS]
+            self.take_in(node.name, [entry for entry in stable if entry.id not in known_ids])

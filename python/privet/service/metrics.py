@@ -46,7 +46,7 @@ class _Gauges(Collector):
         for name in ("pre", "transit", "waiting", "ready"):
             line = getattr(now, name)
             queues.add_metric([name], line.length)
-            oldest.add_metric([name], max((now.now - it.since for it in line.first), default=0))
+            oldest.add_metric([name], max((now.now - job.since for job in line.first), default=0))
         yield from (queues, oldest)
         running = GaugeMetricFamily("privet_jobs_running", "Jobs that run", labels=["phase"])
         phases = [phase_of(str(job.phase), job.suite) for job in now.running]

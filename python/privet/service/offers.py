@@ -38,7 +38,9 @@ class Offers:
             await self._model_servers.open(version)
         else:
             # What the two parties make without a dealer takes tables that are best made early.
-            warm = any(it.jobs[0].parties == ("client", "server") for (it, *_) in version.offers)
+            warm = any(
+                suite.jobs[0].parties == ("client", "server") for (suite, *_) in version.offers
+            )
             self._coming.append(version.program.program_hash)
             try:
                 await self._executor.offer(version.folder, warm=warm, hosts=version.hosts)
@@ -67,7 +69,9 @@ class Offers:
     def of_program(self, program: str) -> Version | None:
         """The version whose program has this hash, if it is offered."""
         versions = self._by_key.values()
-        return next((it for it in versions if it.program.program_hash == program), None)
+        return next(
+            (version for version in versions if version.program.program_hash == program), None
+        )
 
     def _has_program(self, program: str) -> bool:
         return program in self._coming or self.of_program(program) is not None

@@ -98,7 +98,10 @@ class JobRun:
     failure: str | None
 
 
-_RAN = f"INSERT OR REPLACE INTO runs VALUES ({', '.join(f':{it.name}' for it in fields(JobRun))})"
+_RAN = (
+    "INSERT OR REPLACE INTO runs VALUES "
+    f"({', '.join(f':{field.name}' for field in fields(JobRun))})"
+)
 
 
 class Records:
@@ -131,12 +134,13 @@ class Records:
         self._migrate()
 
     def _check_version(self, path: Path) -> None:
-        kept = self._version()
-        if kept > VERSION:
+        stored_version = self._version()
+        if stored_version > VERSION:
             self.close()
             raise Misuse(
-                f"{path} is of a later version of Privet (format {kept}, this one knows {VERSION})"
-                ": use that version, or move the file away: it holds records of jobs alone"
+                f"{path} is of a later version of Privet (format {stored_version}, this one knows "
+                f"{VERSION}): use that version, or move the file away: it holds records of jobs "
+                "alone"
             )
 
     def _migrate(self) -> None:
@@ -228,11 +232,11 @@ class Records:
 
     def interrupt(self, now: float) -> int:
         """Ends the jobs that the last process left open; how many those were."""
-        done = self._base.execute(
+        cursor = self._base.execute(
             "UPDATE jobs SET ended = ?, outcome = 'failed', reason = ? WHERE ended IS NULL",
             (now, RESTARTED),
         )
-        return done.rowcount
+        return cursor.rowcount
 
     def past(self, client: str, id: str) -> dict[str, Any] | None:
         """A client's own job that this process does not know any more, as `Job.document` tells one;

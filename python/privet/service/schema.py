@@ -180,15 +180,17 @@ def read(into: type[T], document: Any, where: str) -> T:
         raise Misuse(f"{start}an object with named fields is needed")
     if not document:
         return into()
-    known = _entries(into)
-    unknown = [str(name) for name in document if name not in known]
+    fields_by_name = _entries(into)
+    unknown = [str(name) for name in document if name not in fields_by_name]
     if unknown:
-        raise Misuse(f"{start}{', '.join(unknown)} is not known; known are {', '.join(known)}")
+        raise Misuse(
+            f"{start}{', '.join(unknown)} is not known; known are {', '.join(fields_by_name)}"
+        )
     values: dict[str, Any] = {}
     for name, value in document.items():
         if value is None:
             continue
-        entry, field = known[name]
+        entry, field = fields_by_name[name]
         try:
             parsed = entry.kind.read(value)
         except ValueError as error:
@@ -211,7 +213,9 @@ def setting(of: type[Any], text: str) -> tuple[str, Any]:
         value = tomllib.loads(f"value = {word}")["value"]
     except tomllib.TOMLDecodeError:
         value = word
-    lists = any(it.name == name and isinstance(it.kind, Several) for it, _ in _entries(of).values())
+    lists = any(
+        entry.name == name and isinstance(entry.kind, Several) for entry, _ in _entries(of).values()
+    )
     if lists and not isinstance(value, list):
         value = word.split(",")
     return name, value
@@ -237,19 +241,19 @@ def table(of: type[Any]) -> str:
     return "\n".join(rows) + "\n"
 
 
-def _entries(of: type[Any]) -> dict[str, tuple[Entry, str]]:
+def _entries(config_type: type[Any]) -> dict[str, tuple[Entry, str]]:
     """What a document may have, by name, with the fields that hold it; each call asks this of its
     form."""
-    if of not in _ENTRIES:
+    if config_type not in _ENTRIES:
         entries: dict[str, tuple[Entry, str]] = {}
-        for field in dataclasses.fields(of):
+        for field in dataclasses.fields(config_type):
             metadata = field.metadata
             if "kind" in metadata:
                 entry = Entry(field.name, metadata["kind"], metadata["about"], _default(field))
                 entries[entry.name] = entry, field.name
             entries |= {entry.name: (entry, field.name) for entry in metadata.get("entries", ())}
-        _ENTRIES[of] = entries
-    return _ENTRIES[of]
+        _ENTRIES[config_type] = entries
+    return _ENTRIES[config_type]
 
 
 _ENTRIES: dict[type[Any], dict[str, tuple[Entry, str]]] = {}

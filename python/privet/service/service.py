@@ -324,11 +324,11 @@ class Service:
 
     def stock(self, client: str, version: Version) -> dict[str, int]:
         """A client's own material for a version, by the label of the suite."""
-        return Counter(it.stream.suite for it in self._unused(client, version))
+        return Counter(entry.stream.suite for entry in self._unused(client, version))
 
     def asked(self, client: str, version: Version) -> int:
         """How many of them the client asked for; the service made the others ahead."""
-        return sum(not it.ahead for it in self._unused(client, version))
+        return sum(not entry.ahead for entry in self._unused(client, version))
 
     def _unused(self, client: str | None, version: Version) -> list[MaterialEntry]:
         return self.driver.scheduler.material.unused(client, version.key)
@@ -347,7 +347,7 @@ class Service:
         request = isinstance(body, RequestBody)
         fetch = isinstance(body, RequestBody) and body.fetch
         unprepared = body.unprepared if isinstance(body, RequestBody) else False
-        asked = (
+        choice = (
             announced.asked
             if announced and not body.wish
             else version.ask(body.wish, unprepared=unprepared)
@@ -355,18 +355,18 @@ class Service:
         batch = version.program.batch
         cores = version.config.cores
         if fetch:
-            asked, cores = asked.fetching(), 1
-        if asked.load is not None:
+            choice, cores = choice.fetching(), 1
+        if choice.load is not None:
             if announced is not None or not request:
                 raise Misuse("nothing is prepared ahead of this: ask without a notice")
-            which = (version.key, asked.scheduled, batch, asked.load, cores)
-            self._estimates.expect_single(*which, by_link=fetch)
-        elif asked.forecast is not None:
-            self._estimates.expect(version.key, asked.label, batch, asked.forecast, cores)
+            job_key = (version.key, choice.scheduled, batch, choice.load, cores)
+            self._estimates.expect_single(*job_key, by_link=fetch)
+        elif choice.forecast is not None:
+            self._estimates.expect(version.key, choice.label, batch, choice.forecast, cores)
         else:
             raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {notice}")
         answers = batch if fetch else -(-body.samples // batch) * batch
-        self.admit(client, name, asked.mode, answers if request and not fetch else 0)
+        self.admit(client, name, choice.mode, answers if request and not fetch else 0)
         if fetch:
             self._take_fetch(client, version)
         job = Job(
@@ -374,7 +374,7 @@ class Service:
             client,
             "fetch" if fetch else "request" if request else "notice",
             version,
-            asked,
+            choice,
             body.samples,
             notice,
             time.time(),
@@ -386,13 +386,13 @@ class Service:
             job.id,
             client,
             version.key,
-            asked.scheduled,
+            choice.scheduled,
             answers,
             not request,
             announced.id if announced else None,
             min(body.timeout or most, most),
             None if deadline is None else self.driver.clock() + deadline,
-            only=None if asked.load is None else Phase.ON,
+            only=None if choice.load is None else Phase.ON,
         )
         try:
             self.driver.submit(submission)
@@ -424,9 +424,9 @@ class Service:
         the client's link makes it last. Raises `Exhausted`."""
         under_way = [job for job in self.jobs.open() if job.kind == "fetch"]
         cores = sum(len(node.cores) for node in self.driver.nodes)
-        own = any(job.client == client for job in under_way)
-        if own or len(under_way) >= max(1, cores // 2):
-            text = f"{'you' if own else 'others'} fetch weights now: try again later"
+        is_own = any(job.client == client for job in under_way)
+        if is_own or len(under_way) >= max(1, cores // 2):
+            text = f"{'you' if is_own else 'others'} fetch weights now: try again later"
             raise Exhausted(text, FETCH_RETRY_SECONDS, "fetches")
         rate, now = FETCHES / FETCH_SECONDS, self.driver.clock()
         wait = self.buckets.take((client, version.key, "fetch"), rate, FETCHES, now)
@@ -464,7 +464,7 @@ class Service:
         for job in self.jobs.live():
             if job.version.key == version.key and job.kind in ("notice", "session"):
                 self.cancel(job, "the model was changed")
-        self.driver.give_up([it.material for it in self._unused(None, version)])
+        self.driver.give_up([entry.material for entry in self._unused(None, version)])
         await self._offers.withdraw(version)
 
     def _tell(self, action: Action) -> None:
@@ -488,11 +488,11 @@ class Service:
         job, version = self.jobs.find(start.request), self._offers.find(start.model)
         if job is not None or version is None or start.phase is Phase.ON:
             return job
-        asked = version.labelled(start.suite)
-        if asked is None:
+        choice = version.labelled(start.suite)
+        if choice is None:
             return None
         job = Job(
-            start.request, start.client, "ahead", version, asked, start.batch, None, time.time()
+            start.request, start.client, "ahead", version, choice, start.batch, None, time.time()
         )
         self.jobs.add(job)
         return job

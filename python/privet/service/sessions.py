@@ -154,7 +154,7 @@ class Sessions:
         """An event of a version's process, or (None) its end."""
         if event is None:
             for session in [
-                it for it in self._sessions.values() if it.model_server is model_server
+                other for other in self._sessions.values() if other.model_server is model_server
             ]:
                 self._lost(session)
             return
@@ -220,9 +220,11 @@ class Sessions:
         session, permit = permitted
         version = session.version
         away = [
-            it for it in version.session.suite.partners if version.awaited(it) not in self._partners
+            partner
+            for partner in version.session.suite.partners
+            if version.awaited(partner) not in self._partners
         ]
-        if long := [it for it in away if it in permit.missing]:
+        if long := [partner for partner in away if partner in permit.missing]:
             verb = "has" if len(long) == 1 else "have"
             self._give_up(session, permit, f"{', '.join(long)} {verb} not come: try again later")
             return
@@ -272,27 +274,27 @@ class Sessions:
 
     def _submit(self, session: Session, work: Work) -> Job:
         version, keys = session.version, work == "keys"
-        batch, asked = version.session_batch, version.session
+        batch, choice = version.session_batch, version.session
         self._estimates.expect_session(
-            version.key, asked.label, batch, demands(version, session.model_server.seconds)
+            version.key, choice.label, batch, demands(version, session.model_server.seconds)
         )
         within = None if keys or session.keys is None else session.keys.job.id
         kind: Literal["session", "request"] = "session" if keys else "request"
         id, now = secrets.token_hex(8), time.time()
-        job = Job(id, session.client, kind, version, asked, batch, within, now)
+        job = Job(id, session.client, kind, version, choice, batch, within, now)
         self._driver.submit(
             Submission(
                 id,
                 session.client,
                 version.key,
-                asked.label,
+                choice.label,
                 batch,
                 notice=keys,
                 timeout=None if keys else version.config.limits.timeout,
                 only=Phase.PRE if keys else Phase.ON,
                 machine=self._machine(),
                 lease=LEASE_SECONDS if keys else 0.0,
-                parties=tuple(map(version.awaited, asked.suite.partners)) if keys else (),
+                parties=tuple(map(version.awaited, choice.suite.partners)) if keys else (),
             )
         )
         self._recorder.submitted(job, None)
@@ -440,8 +442,8 @@ def demands(version: Version, seconds: float) -> dict[Phase, Demand]:
     """What keys and an inference take by the version's plan; `seconds` is what its process says
     that evaluating takes on one core."""
     plan, cores = version.plan or {}, version.config.cores
-    sent = plan["offline_bytes_client"] + plan["offline_bytes_server"]
-    arriving = FIXED_SECONDS + sent / OFFLINE_BYTES_PER_SECOND
+    offline_bytes = plan["offline_bytes_client"] + plan["offline_bytes_server"]
+    arriving = FIXED_SECONDS + offline_bytes / OFFLINE_BYTES_PER_SECOND
     return {
         Phase.PRE: Demand(1, int(plan["memory_bytes_keys"]), arriving),
         Phase.ON: Demand(cores, int(plan["memory_bytes_working"]), seconds / cores),

@@ -69,7 +69,7 @@ def _running(now: Snapshot, epoch: float) -> list[dict[str, Any]]:
 
 def _stock(service: Service) -> list[dict[str, Any]]:
     streams = [entry.stream for entry in service.driver.scheduler.material.unused()]
-    counts = Counter((it.model, it.suite) for it in streams)
+    counts = Counter((stream.model, stream.suite) for stream in streams)
     return [
         {"model": shown(model), "suite": suite, "entries": count}
         for (model, suite), count in sorted(counts.items())

@@ -102,11 +102,12 @@ class Monitor:
         while self._done and self._done[0].at < now - SPAN_SECONDS:
             self._done.popleft()
         span = max(1e-9, min(SPAN_SECONDS, now - started))
-        delays = sorted(done.delay for done in self._done)
+        delays = sorted(job.delay for job in self._done)
         count = len(delays)
         busy = sum(
-            len(it.cores) * max(0.0, min(now, it.ended) - max(now - span, it.started))
-            for it in spans
+            len(interval.cores)
+            * max(0.0, min(now, interval.ended) - max(now - span, interval.started))
+            for interval in spans
         )
         return {
             "seconds": span,
@@ -114,6 +115,6 @@ class Monitor:
             "per_second": count / span,
             "mean_delay": sum(delays) / count if count else None,
             "delay_95": delays[min(count - 1, int(0.95 * count))] if count else None,
-            "mean_wait": sum(done.wait for done in self._done) / count if count else None,
+            "mean_wait": sum(job.wait for job in self._done) / count if count else None,
             "utilisation": min(1.0, busy / (cores * span)) if cores else None,
         }

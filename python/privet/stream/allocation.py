@@ -68,7 +68,9 @@ class Allocation:
 
     def times(self, stages: Sequence[Stage]) -> list[float]:
         """Seconds of each stage with its threads."""
-        return [it.seconds / threads for it, threads in zip(stages, self.threads, strict=True)]
+        return [
+            stage.seconds / threads for stage, threads in zip(stages, self.threads, strict=True)
+        ]
 
 
 def spread(times: Sequence[float]) -> float:
@@ -106,7 +108,7 @@ def shared(stages: Sequence[Stage], server: Server, per_core: int) -> list[int]:
     where it saves most. This is the best allocation, and needs no solver. Raises `Misuse` if there
     is none."""
     capacity = server.cores * per_core
-    if len({it.side for it in stages} | ({server.side} - {None})) > 1:
+    if len({stage.side for stage in stages} | ({server.side} - {None})) > 1:
         raise Misuse("no server serves both sides: name one for each")
     if len(stages) > capacity:
         raise Misuse("the server has too few cores for these stages")
@@ -118,7 +120,7 @@ def shared(stages: Sequence[Stage], server: Server, per_core: int) -> list[int]:
     for _ in range(capacity - len(stages)):
         threads[max(range(len(stages)), key=lambda index: after(index, 0))] += 1
     slowest = max(after(index, 0) for index in range(len(stages)))
-    threads = [math.ceil(it.seconds / slowest * (1 - 1e-12)) for it in stages]
+    threads = [math.ceil(stage.seconds / slowest * (1 - 1e-12)) for stage in stages]
     for _ in range(capacity - sum(threads)):
         saved = [after(index, 0) - after(index, 1) for index in range(len(stages))]
         threads[saved.index(max(saved))] += 1
@@ -134,20 +136,20 @@ def even(
     proportion to the stages.
     """
     _check(stages, servers, "slowest", per_core)
-    mine: dict[str, list[int]] = {"model": [], "data": []}
+    by_side: dict[str, list[int]] = {"model": [], "data": []}
     for index, server in enumerate(servers):
         if server.side is not None:
-            mine[server.side].append(index)
+            by_side[server.side].append(index)
     for index in (at for at, server in enumerate(servers) if server.side is None):
-        counts = {side: sum(it.side == side for it in stages) for side in mine}
-        needy = max(mine, key=lambda side: counts[side] / (len(mine[side]) or 1e-9))
-        mine[needy].append(index)
-    turns = dict.fromkeys(mine, 0)
+        counts = {side: sum(step.side == side for step in stages) for side in by_side}
+        needy = max(by_side, key=lambda side: counts[side] / (len(by_side[side]) or 1e-9))
+        by_side[needy].append(index)
+    turns = dict.fromkeys(by_side, 0)
     places = []
     for one in stages:
-        if not mine[one.side]:
+        if not by_side[one.side]:
             raise Misuse(f"there is no server for the {one.side} provider's stages")
-        places.append(mine[one.side][turns[one.side] % len(mine[one.side])])
+        places.append(by_side[one.side][turns[one.side] % len(by_side[one.side])])
         turns[one.side] += 1
     threads = []
     for stage, place in enumerate(places):
@@ -165,14 +167,14 @@ def good(
     """A good allocation for HiGHS to begin with: for every time that a stage can take, enough
     threads for all to be as quick, if they fit; the best of those."""
     most = max(server.cores for server in servers) * per_core
-    goals = sorted({it.seconds / count for it in stages for count in range(1, most + 1)})
+    goals = sorted({stage.seconds / count for stage in stages for count in range(1, most + 1)})
     best: tuple[float, list[int], list[int]] | None = None
     for goal in goals:
-        threads = [min(most, math.ceil(it.seconds / goal * (1 - 1e-12))) for it in stages]
+        threads = [min(most, math.ceil(stage.seconds / goal * (1 - 1e-12))) for stage in stages]
         places = _fit(stages, servers, threads, per_core)
         if places is None:
             continue
-        times = [it.seconds / count for it, count in zip(stages, threads, strict=True)]
+        times = [stage.seconds / count for stage, count in zip(stages, threads, strict=True)]
         value = spread(times) if objective == "paper" else max(times)
         if best is None or value < best[0]:
             best = value, places, threads
@@ -217,7 +219,7 @@ class _Program:
         self._capacity = [server.cores * per_core for server in servers]
         most = max(self._capacity)
         # In units of the longest, so that HiGHS's tolerances mean the same for any model.
-        longest = max(it.seconds for it in stages)
+        longest = max(step.seconds for step in stages)
         add, rows = self._highs.addBinary, self._highs.addConstr
         self._x = [[add() for _ in servers] for _ in stages]
         self._z = [[add() for _ in range(most)] for _ in stages]
@@ -229,8 +231,8 @@ class _Program:
             rows(total(x) == 1)
             rows(total(z) == 1)
             load = [self._highs.addVariable(lb=0, ub=size) for size in self._capacity]
-            for each, on, size in zip(load, x, self._capacity, strict=True):
-                rows(each <= size * on)
+            for amount, on, size in zip(load, x, self._capacity, strict=True):
+                rows(amount <= size * on)
             rows(total(load) == total((t + 1) * z[t] for t in range(most)))
             self._loads.append(load)
             seconds = self._highs.addVariable(lb=0)
@@ -264,18 +266,18 @@ class _Program:
                 self._highs.addConstr(difference >= one - other)
                 self._highs.addConstr(difference >= other - one)
                 apart.append(difference)
-        self._objective: Any = self._highs.qsum(2 * it for it in apart) + self._tie()
+        self._objective: Any = self._highs.qsum(2 * gap for gap in apart) + self._tie()
 
     def minimise_slowest(self) -> None:
         """The slowest stage, and among equals the least sum of times."""
         slowest = self._highs.addVariable(lb=0)
-        for each in self._times:
-            self._highs.addConstr(slowest >= each)
+        for duration in self._times:
+            self._highs.addConstr(slowest >= duration)
         self._objective = slowest + self._tie()
 
     def _tie(self) -> Any:
         # Small enough not to outweigh what counts, beyond HiGHS's own tolerance.
-        return self._highs.qsum(1e-5 * it for it in self._times)
+        return self._highs.qsum(1e-5 * duration for duration in self._times)
 
     def solve(
         self, seconds: float, start: tuple[list[int], list[int]] | None
@@ -294,8 +296,8 @@ class _Program:
             if start is None:
                 raise Misuse("the servers have too few cores for these stages")
             return *start, 1.0
-        pick = [[highs.val(it) for it in row] for row in self._x]
-        count = [[highs.val(it) for it in row] for row in self._z]
+        pick = [[highs.val(variable) for variable in row] for row in self._x]
+        count = [[highs.val(variable) for variable in row] for row in self._z]
         gap = highs.getInfo().mip_gap
         best = [max(range(len(row)), key=row.__getitem__) for row in pick]
         threads = [1 + max(range(len(row)), key=row.__getitem__) for row in count]
@@ -305,9 +307,9 @@ class _Program:
         """The binary variables of an allocation, as HiGHS takes them."""
         values: dict[int, float] = {}
         for x, z, place, count in zip(self._x, self._z, places, threads, strict=True):
-            values |= {it.index: float(j == place) for j, it in enumerate(x)}
-            values |= {it.index: float(t + 1 == count) for t, it in enumerate(z)}
-        sides = {place: it.side for it, place in zip(self._stages, places, strict=True)}
+            values |= {variable.index: float(j == place) for j, variable in enumerate(x)}
+            values |= {variable.index: float(t + 1 == count) for t, variable in enumerate(z)}
+        sides = {place: stage.side for stage, place in zip(self._stages, places, strict=True)}
         for j, model in enumerate(self._models):
             values[model.index] = float(sides.get(j) == "model")
         return (
@@ -326,5 +328,5 @@ def _check(
         raise Misuse("an allocation needs stages and servers")
     if per_core < 1 or min(server.cores for server in servers) < 1:
         raise Misuse("a server needs a core, and a core a thread")
-    if min(it.seconds for it in stages) <= 0:
+    if min(stage.seconds for stage in stages) <= 0:
         raise Misuse("a stage takes some time: profile it first")

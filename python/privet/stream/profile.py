@@ -136,25 +136,27 @@ class _Meter:
 
         def slice_of(count: int) -> Callable[[], float]:
             slices = self.stages.slices(index, count)
-            widest = max(slices, key=lambda each: (len(each.elements), each.read))
+            widest = max(slices, key=lambda portion: (len(portion.elements), portion.read))
             reads = (*widest.needs, *widest.shares)
-            given = [(need.tobytes(), self._tensor(len(need))) for need in reads]
-            wanted = widest.elements.astype("<u4").tobytes()
-            return lambda: model.linear(self._public, index, wanted, given)[1]
+            tensors = [(need.tobytes(), self._tensor(len(need))) for need in reads]
+            elements = widest.elements.astype("<u4").tobytes()
+            return lambda: model.linear(self._public, index, elements, tensors)[1]
 
         seconds = self._seconds(slice_of)
-        read = {
-            count: sum(each.read for each in self.stages.slices(index, count))
+        read_bytes = {
+            count: sum(portion.read for portion in self.stages.slices(index, count))
             for count in self._counts
         }
         whole = self.stages.slices(index, 1)[0].read
-        return StageTimes(name, "model", seconds, read, whole, round.sent)
+        return StageTimes(name, "model", seconds, read_bytes, whole, round.sent)
 
     def nonlinear(self, index: int, round: Round, name: str) -> StageTimes:
         """What the data provider does in a round."""
 
         def slice_of(count: int) -> Callable[[], float]:
-            longest = max(each.stop - each.start for each in cut(round.sent, round.unit, count))
+            longest = max(
+                portion.stop - portion.start for portion in cut(round.sent, round.unit, count)
+            )
             tensor, opening = self._tensor(longest), self._masks(longest)
             hiding = self._masks(longest // round.unit)
             if round.output:

@@ -39,8 +39,8 @@ class RayPool(WorkerPool):
         await cluster.join(self._ray, self._address, logging_level=logging.ERROR)
         self._recipe = recipe
         # Weights go into the cluster's store once, not once for each worker.
-        self._arguments = [self._ray.put(it) for it in recipe.arguments]
-        self._servers = {(it.stage, it.part): it.server for it in parts}
+        self._arguments = [self._ray.put(argument) for argument in recipe.arguments]
+        self._servers = {(part.stage, part.part): part.server for part in parts}
         try:
             for place in self._servers:
                 self._workers[place] = self._hire(place)
@@ -75,13 +75,13 @@ class RayPool(WorkerPool):
 
     def _alive(self, place: Place) -> str | None:
         """The server of a part, or another if it is not there."""
-        wanted = self._servers[place]
-        if wanted is None:
+        server = self._servers[place]
+        if server is None:
             return None
         alive = [cluster.names(node) for node in self._ray.nodes() if node["Alive"]]
-        names = sorted({name for each in alive for name in each})
-        if wanted in names or not names:
-            return wanted
+        names = sorted({name for node_names in alive for name in node_names})
+        if server in names or not names:
+            return server
         return names[sum(place) % len(names)]
 
     async def _ask(self, worker: Any, method: str, arguments: tuple[Any, ...]) -> Any:

@@ -74,25 +74,25 @@ class LinearRounds:
         slices = self.stages.slices(index, self._parts[index])
         message = np.empty((round.sent, self.stages.row_bytes), dtype=np.uint8)
         owner = np.zeros(int(np.prod(round.shape)), dtype=np.int64)
-        for part, each in enumerate(slices):
-            owner[each.elements] = part
-        there = order != NONE
-        if not there.all():
-            message[~there] = self.stages.least
-        owners = np.where(there, owner[np.where(there, order, 0)], -1)
+        for part, portion in enumerate(slices):
+            owner[portion.elements] = part
+        present = order != NONE
+        if not present.all():
+            message[~present] = self.stages.least
+        owners = np.where(present, owner[np.where(present, order, 0)], -1)
         places = [np.flatnonzero(owners == part) for part in range(len(slices))]
 
         async def compute(part: int) -> None:
             if not len(places[part]):
                 return
-            given = [
+            operands = [
                 (need.tobytes(), bases[value][need].tobytes())
                 for value, need in zip(round.bases, slices[part].needs, strict=True)
             ]
-            given += blinding.shares(round, slices[part])
+            operands += blinding.shares(round, slices[part])
             elements = order[places[part]].astype("<u4").tobytes()
             rows, seconds = await self._pool.call(
-                index, part, "linear", blinding.key, index, elements, given
+                index, part, "linear", blinding.key, index, elements, operands
             )
             self.ledger.spent(index, seconds)
             message[places[part]] = self.stages.rows(rows, len(places[part]))
@@ -116,8 +116,8 @@ class NonlinearRounds:
         lost in every attempt; those of the workers. Of all methods."""
         flat = values.astype("<i8").ravel()
         calls = [
-            (flat[each].tobytes(), blinding.hiding_input(number, each))
-            for each in cut(len(flat), 1, self._parts[0])
+            (flat[indices].tobytes(), blinding.hiding_input(number, indices))
+            for indices in cut(len(flat), 1, self._parts[0])
         ]
         return await self._spread(0, "encrypt", calls)
 
@@ -166,7 +166,7 @@ class NonlinearRounds:
 
         results = await asyncio.gather(*map(do, range(len(calls))), return_exceptions=True)
         raise_first(results)
-        return b"".join(it for it in results if isinstance(it, bytes))
+        return b"".join(result for result in results if isinstance(result, bytes))
 
 
 @dataclass

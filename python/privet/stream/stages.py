@@ -90,7 +90,9 @@ class Stages:
     @cached_property
     def inputs(self) -> dict[int, int]:
         """How many elements each input of the program has, by its value."""
-        sizes = ((it.value, self.program.values[it.value].shape) for it in self.program.inputs)
+        sizes = (
+            (entry.value, self.program.values[entry.value].shape) for entry in self.program.inputs
+        )
         return {value: int(np.prod(shape)) for value, shape in sizes}
 
     @cached_property
@@ -107,8 +109,8 @@ class Stages:
         """A linear stage in at most `count` parts."""
         if (index, count) not in self._slices:
             self._slices[index, count] = tuple(
-                Slice(_indices(it), tuple(map(_indices, needs)), tuple(map(_indices, shares)))
-                for it, needs, shares in self.native.slices(index, count)
+                Slice(_indices(elements), tuple(map(_indices, needs)), tuple(map(_indices, shares)))
+                for elements, needs, shares in self.native.slices(index, count)
             )
         return self._slices[index, count]
 
@@ -135,7 +137,7 @@ class Stages:
     def largest(self) -> int:
         """Bytes of the largest tensor that either side sends."""
         counts = [*self.inputs.values()]
-        counts += [max(it.sent, it.returned) for it in self.rounds]
+        counts += [max(exchange.sent, exchange.returned) for exchange in self.rounds]
         return max(counts) * self.row_bytes
 
 

@@ -85,11 +85,11 @@ class WorkerPool(ABC):
         await turn.acquire()
         doing = asyncio.create_task(self._do((stage, part), method, arguments))
 
-        def ended(done: asyncio.Task[Any]) -> None:
+        def ended(task: asyncio.Task[Any]) -> None:
             turn.release()
-            if not done.cancelled():
+            if not task.cancelled():
                 # The caller may have gone.
-                done.exception()
+                task.exception()
 
         doing.add_done_callback(ended)
         return await asyncio.shield(doing)
@@ -151,7 +151,7 @@ def connect(address: str | None, seconds: float) -> WorkerPool:
 
 def raise_first(results: Sequence[object]) -> None:
     """Raises the first error, a lost worker before others, because that is mended by redoing."""
-    errors = [it for it in results if isinstance(it, BaseException)]
+    errors = [result for result in results if isinstance(result, BaseException)]
     errors.sort(key=lambda error: not isinstance(error, WorkerLost))
     if errors:
         raise errors[0]

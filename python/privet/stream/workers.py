@@ -47,8 +47,8 @@ class LinearWorker:
         if not self._cipher.masked:
             self.ready(key)
         began = time.process_time()
-        sent = self._stages.linear(index, self._noise.get(key), elements, list(given))
-        return sent, time.process_time() - began
+        rows = self._stages.linear(index, self._noise.get(key), elements, list(given))
+        return rows, time.process_time() - began
 
 
 class NonlinearWorker:

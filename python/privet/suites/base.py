@@ -210,7 +210,7 @@ class Suite(ABC):
     @classmethod
     def from_label(cls, label: str) -> Self | None:
         """The suite with its options of which `label` is the label; None if there is none."""
-        return next((it for it in cls.labelled() if it.label == label), None)
+        return next((suite for suite in cls.labelled() if suite.label == label), None)
 
     @classmethod
     @abstractmethod
@@ -233,10 +233,10 @@ class Suite(ABC):
         # Errors
         `Misuse` if one is unknown.
         """
-        known = [option.name for option in fields_of(cls)]
-        unknown = [name for name in options if name not in known]
+        option_names = [option.name for option in fields_of(cls)]
+        unknown = [name for name in options if name not in option_names]
         if unknown:
-            has = f"it has {', '.join(known)}" if known else "it has none"
+            has = f"it has {', '.join(option_names)}" if option_names else "it has none"
             raise Misuse(f"suite {cls.name} has no option {', '.join(unknown)}: {has}")
         return cls(**options)
 
@@ -292,7 +292,7 @@ class Suite(ABC):
     @property
     def partners(self) -> tuple[str, ...]:
         """Who takes part in an inference besides the client, the dealer, and whoever serves."""
-        return tuple(it for it in self.jobs[-1].parties if it not in (*PAIR, COORDINATOR))
+        return tuple(party for party in self.jobs[-1].parties if party not in (*PAIR, COORDINATOR))
 
     @property
     def serves_weights(self) -> bool:

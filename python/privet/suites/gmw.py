@@ -171,7 +171,7 @@ class Gmw(MaterialSuite):
     def settings(cls) -> Sequence[Gmw]:
         """As `Costed`: each depth, without a dealer and with one."""
         sources = ("parties", "dealer")
-        return [cls(rounds=depth, correlations=it) for it in sources for depth in DEPTHS]
+        return [cls(rounds=depth, correlations=source) for source in sources for depth in DEPTHS]
 
     @property
     def kind(self) -> str:

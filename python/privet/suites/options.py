@@ -94,9 +94,10 @@ def fields_of(of: type[Any]) -> Iterator[Field]:
 
 
 @functools.lru_cache(maxsize=64)
-def _fields(of: Any) -> tuple[Field, ...]:
+def _fields(config: Any) -> tuple[Field, ...]:
     return tuple(
-        Field(field.name, field.default, field.metadata[_KEY]) for field in dataclasses.fields(of)
+        Field(field.name, field.default, field.metadata[_KEY])
+        for field in dataclasses.fields(config)
     )
 
 

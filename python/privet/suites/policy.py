@@ -60,7 +60,7 @@ class Mode:
     @property
     def weaknesses(self) -> tuple[Weakness, ...]:
         """In which ways it promises less than the default."""
-        return tuple(Weakness(*found) for found in weaknesses(self.text))
+        return tuple(Weakness(*fields) for fields in weaknesses(self.text))
 
 
 STREAM = Mode("stream")
@@ -82,13 +82,13 @@ def make_policy(
     at clients, statistical noise on results, and no suite that reveals values. Each argument
     accepts one weaker choice besides, and `weaker` those that it names. Raises `Misuse` if the file
     is no policy, or a choice is unknown."""
-    for what, value, possible in (
+    for option, value, possible in (
         ("truncation", truncation, ("exact", ONE_BIT)),
         ("choice of what is encrypted", encrypts, ("masks", "weights")),
         ("flooding", flooding, ("statistical", "light")),
     ):
         if value not in possible:
-            raise Misuse(f"the {what} is {value!r}; possible are {', '.join(possible)}")
+            raise Misuse(f"the {option} is {value!r}; possible are {', '.join(possible)}")
     text = "{}"
     if file is not None:
         try:
@@ -103,7 +103,7 @@ def make_policy(
         REVEALED_VALUES: revealed_values,
     }
     accepted = [
-        *(name for name, there in allowed.items() if there),
+        *(name for name, is_allowed in allowed.items() if is_allowed),
         *(weakness.name for weakness in weaker),
     ]
     return Policy(text, accepted, answers_per_hour)

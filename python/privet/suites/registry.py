@@ -14,9 +14,13 @@ from privet.suites.material.suite import MaterialSuite
 from privet.suites.options import fields_of
 from privet.suites.stream.config import Stream
 
-_SUITES: dict[str, type[Suite]] = {it.name: it for it in (Gmw, Fss, Ckks, Stream)}
+_SUITES: dict[str, type[Suite]] = {
+    suite_class.name: suite_class for suite_class in (Gmw, Fss, Ckks, Stream)
+}
 
-PREPARED = tuple(it.name for it in _SUITES.values() if issubclass(it, MaterialSuite))
+PREPARED = tuple(
+    suite_class.name for suite_class in _SUITES.values() if issubclass(suite_class, MaterialSuite)
+)
 """Names of the suites that make material ahead of time."""
 
 DEFAULT: Suite = Gmw()
@@ -61,18 +65,20 @@ def as_suite(suite: Suite | str) -> Suite:
 def from_options(name: str, options: Mapping[str, Any]) -> Suite:
     """The suite of a name with options by the names of its fields. Raises `Misuse` if there is no
     such suite, or it has no such option; the message names the suites that have it."""
-    of = suite_type(name)
-    known = {field.name for field in fields_of(of)}
+    suite_class = suite_type(name)
+    option_names = {field.name for field in fields_of(suite_class)}
     for option in options:
-        if option not in known and (having := owners(option)):
+        if option not in option_names and (having := owners(option)):
             raise Misuse(f"{option} is an option of suite {' and '.join(having)}, not of {name}")
-    return of.from_options(options)
+    return suite_class.from_options(options)
 
 
 def owners(option: str) -> list[str]:
     """The names of the suites that have an option."""
     return [
-        name for name, of in _SUITES.items() if any(field.name == option for field in fields_of(of))
+        name
+        for name, suite_class in _SUITES.items()
+        if any(field.name == option for field in fields_of(suite_class))
     ]
 
 
@@ -86,7 +92,7 @@ def from_json(document: Any) -> Suite:
 def from_label(label: str) -> Suite:
     """The suite with its options of which `label` is the label. Raises `Misuse` if there is
     none."""
-    for of in _SUITES.values():
-        if (suite := of.from_label(label)) is not None:
+    for suite_class in _SUITES.values():
+        if (suite := suite_class.from_label(label)) is not None:
             return suite
     raise Misuse(f"there is no suite {label!r}")

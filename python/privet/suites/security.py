@@ -87,11 +87,22 @@ def ckks_security(plan: Mapping[str, Any]) -> Security:
     if flooding is None:
         notes.append("flooding is light or none: it hides no weights statistically")
     else:
-        each, bits = flooding["bits_per_result"], flooding["bits_per_key"]
+        result_bits, bits = flooding["bits_per_result"], flooding["bits_per_key"]
         count = flooding["results_per_key"]
         # A key's budget is enforced; more results take more keys.
-        model = each - log2(MODEL_INFERENCES) / 2
-        losses = (Loss("flooding", "ciphertext of a result", each, 1, "root", each, bits, model),)
+        model = result_bits - log2(MODEL_INFERENCES) / 2
+        losses = (
+            Loss(
+                "flooding",
+                "ciphertext of a result",
+                result_bits,
+                1,
+                "root",
+                result_bits,
+                bits,
+                model,
+            ),
+        )
         notes.append(
             f"flooding holds for inputs {flooding['inputs'].removeprefix('those ')}; stated is the "
             "least: the owner of the weights computes what a model has, and refuses less"

@@ -90,10 +90,10 @@ def llama(
     net = Transformer(name, (1, tokens, width), moment=1.0)
     x = net.input
     gain = 1 / math.sqrt(2 * layers)
-    seen = Heads(heads, groups, causal=True, rotary=True, biased=False)
+    layout = Heads(heads, groups, causal=True, rotary=True, biased=False)
     for index in range(1, layers + 1):
         label = f"layer{index}"
-        y = net.attention(net.rms_norm(x, f"{label}.attention.norm"), seen, label, gain)
+        y = net.attention(net.rms_norm(x, f"{label}.attention.norm"), layout, label, gain)
         x = net.residual(x, y, f"{label}.attention")
         y = net.gated(net.rms_norm(x, f"{label}.output.norm"), hidden, label, gain)
         x = net.residual(x, y, f"{label}.output")

@@ -123,7 +123,9 @@ class Transformer(Graph):
         query, key = projected("query", heads.queries), projected("key", groups)
         value = projected("value", groups)
         if heads.rotary:
-            query, key = (self._rotated(it, f"{label}.{p}") for it, p in ((query, "q"), (key, "k")))
+            query, key = (
+                self._rotated(tensor, f"{label}.{p}") for tensor, p in ((query, "q"), (key, "k"))
+            )
         if cache is not None:
             key = self._cached(key, cache, label, "key")
             value = self._cached(value, cache, label, "value")
@@ -250,9 +252,9 @@ class Transformer(Graph):
             label=f"{label}.rotary.turn",
             axis=3,
         )
-        kept = self._same("Mul", [x, cos], x, f"{label}.rotary.kept")
+        cosine_part = self._same("Mul", [x, cos], x, f"{label}.rotary.kept")
         moved = self._same("Mul", [turned, sin], x, f"{label}.rotary.moved")
-        return self._same("Add", [kept, moved], x, f"{label}.rotary.sum")
+        return self._same("Add", [cosine_part, moved], x, f"{label}.rotary.sum")
 
     def _angles(self, name: str, elements: Array) -> str:
         label = f"rotary.{name}"

@@ -40,8 +40,10 @@ def vit(
     )
     net.multiply_accumulates += count * width * fan_in
     x = net.transpose(net.reshape(x, (1, width, count), "patches.flat"), (0, 2, 1), "patches.rows")
-    own = net.weight("class.weight", (1, 1, width), Normal(1.0))
-    x = net.node("Concat", [own, x], (1, count + 1, width), signed=1.0, label="class", axis=1)
+    class_token = net.weight("class.weight", (1, 1, width), Normal(1.0))
+    x = net.node(
+        "Concat", [class_token, x], (1, count + 1, width), signed=1.0, label="class", axis=1
+    )
     x = net.blocks(net.positions(x), layers, Heads(heads, heads), "erf")
     x = net.token(x, 0, "first")
     net.finish(net.project(x, classes, "classifier"))

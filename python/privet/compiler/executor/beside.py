@@ -32,25 +32,29 @@ def beside(
     elements = sum(math.prod(value.shape) for value in program.values)
     if program.batch > 1 or program.state or elements >= LARGE:
         return ()
-    asked: list[Mapping[str, Array]] = []
-    mine: list[Mapping[str, Array]] = []
+    input_sets: list[Mapping[str, Array]] = []
+    outputs: list[Mapping[str, Array]] = []
     count = min(SAMPLES, len(samples))
     for sample in (samples[index * len(samples) // count] for index in range(count)):
-        given = sample if isinstance(sample, Mapping) else [sample]
-        arrays = by_name(program, given)
-        shaped = {it.name: with_sample_axis(arrays[it.name], it.shape) for it in program.given}
+        inputs = sample if isinstance(sample, Mapping) else [sample]
+        arrays = by_name(program, inputs)
+        shaped = {
+            entry.name: with_sample_axis(arrays[entry.name], entry.shape) for entry in program.given
+        }
         named = as_declared(source, shaped)
-        asked.append(named)
-        mine.append(execute(program, weights, fill(program, named)[0]).outputs)
-    names = list(mine[0])
+        input_sets.append(named)
+        outputs.append(execute(program, weights, fill(program, named)[0]).outputs)
+    names = list(outputs[0])
     try:
-        answers = run_each(source, asked, names)
+        answers = run_each(source, input_sets, names)
     except Exception:  # ONNX Runtime's errors have no class of their own
         return ()
     diffs: dict[str, Errors] = {}
-    for own, answer in zip(mine, answers, strict=True):
+    for output, answer in zip(outputs, answers, strict=True):
         for name, array in zip(names, answer, strict=True):
             other = as_tensor(array)
             if other.dtype.kind == "f" and np.isfinite(other.astype(np.float64)).all():
-                diffs.setdefault(name, Errors()).add(as_tensor(own[name]), other.astype(np.float64))
-    return tuple(it.layer(name, "output", 0) for name, it in diffs.items())
+                diffs.setdefault(name, Errors()).add(
+                    as_tensor(output[name]), other.astype(np.float64)
+                )
+    return tuple(errors.layer(name, "output", 0) for name, errors in diffs.items())

@@ -56,13 +56,18 @@ def by_front(program: Program, given: Mapping[str, Array]) -> dict[str, Array]:
         run_front(front, {name: array[i : i + 1] for name, array in given.items()})
         for i in range(min(map(len, given.values())))
     ]
-    return {name: np.concatenate([it[name] for it in samples]) for name in front.steps.outputs}
+    return {
+        name: np.concatenate([sample[name] for sample in samples]) for name in front.steps.outputs
+    }
 
 
 def run_front(front: Front, given: Mapping[str, Array]) -> dict[str, Array]:
     """What a front makes of one sample, by the names of the program's inputs. Raises what
     `by_front` does."""
-    sample = {it.name: _typed(it, given[it.name]) for it in front.given}
+    sample = {
+        front_input.name: _typed(front_input, given[front_input.name])
+        for front_input in front.given
+    }
     for entry in front.given:
         if sample[entry.name].shape != entry.shape:
             raise misfit(entry.name, sample[entry.name].shape, entry.shape)
@@ -72,9 +77,9 @@ def run_front(front: Front, given: Mapping[str, Array]) -> dict[str, Array]:
         raise InputError(str(error)) from error
 
 
-def _typed(entry: Given, given: npt.ArrayLike) -> Array:
+def _typed(entry: Given, data: npt.ArrayLike) -> Array:
     """An array as a front takes it: float64, int64, booleans or texts."""
-    array = plain(as_array(entry.name, given))
+    array = plain(as_array(entry.name, data))
     if array.dtype.kind not in _KINDS[entry.kind]:
         raise InputError(f"input {entry.name} has type {array.dtype}; {entry.kind} is needed")
     return array.astype(_DTYPES[entry.kind])
@@ -185,7 +190,9 @@ def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Arra
         by_client(program, {name: array[i : i + 1] for name, array in decoded.items()})
         for i in range(program.batch)
     ]
-    return {name: np.concatenate([each[name] for each in samples]) for name in program.head.outputs}
+    return {
+        name: np.concatenate([sample[name] for sample in samples]) for name in program.head.outputs
+    }
 
 
 def by_client(program: Program, revealed: Mapping[str, Array]) -> dict[str, Array]:
@@ -193,9 +200,9 @@ def by_client(program: Program, revealed: Mapping[str, Array]) -> dict[str, Arra
     have no fractional bits: a step of each output, and its head. Raises `InvalidProgram` if the
     head of the program cannot be computed."""
     steps = {
-        it.name: client_step(revealed[it.name], it.client)
-        for it in program.outputs
-        if it.client is not None
+        output.name: client_step(revealed[output.name], output.client)
+        for output in program.outputs
+        if output.client is not None
     }
     return steps if program.head is None else run_head(program.head, {**revealed, **steps})
 
@@ -217,7 +224,8 @@ def describe_outputs(program: Program) -> list[Described]:
     cannot be computed."""
     if program.head is None:
         return [
-            Described(it.name, it.kind, program.values[it.value].shape) for it in program.outputs
+            Described(output.name, output.kind, program.values[output.value].shape)
+            for output in program.outputs
         ]
     zeros = [np.zeros(program.values[o.value].shape, np.int64) for o in program.outputs]
     kinds = {"f": "real", "i": "integer", "b": "boolean", "U": "text", "O": "map"}
@@ -249,9 +257,9 @@ def client_step(reals: Array, step: ClientStep) -> Array:
     return softmax(reals, axes if reals.ndim else (), log=step.op == "log_softmax")
 
 
-def _encode(program: Program, entry: ProgramInput, given: npt.ArrayLike) -> Array:
+def _encode(program: Program, entry: ProgramInput, data: npt.ArrayLike) -> Array:
     value = program.values[entry.value]
-    array = as_array(entry.name, given)
+    array = as_array(entry.name, data)
     if array.dtype.kind not in "fiub":
         raise InputError(f"input {entry.name} has type {array.dtype}; real numbers are needed")
     shape = program.input_shape(entry)

@@ -59,9 +59,9 @@ def execute(
     encoded = encode_input(program, inputs)
     arithmetic = arithmetic or Arithmetic()
     if state is None:
-        state = [np.zeros(program.values[it.input].shape, np.int64) for it in program.state]
-    given = [*encoded, *state]
-    ends = _run(graph, given, program.ring_bits, magnitudes, arithmetic, observe)
+        state = [np.zeros(program.values[entry.input].shape, np.int64) for entry in program.state]
+    values = [*encoded, *state]
+    ends = _run(graph, values, program.ring_bits, magnitudes, arithmetic, observe)
     integers, left = ends[: len(program.outputs)], ends[len(program.outputs) :]
     return Execution(
         integers=tuple(integers),
@@ -88,10 +88,10 @@ def _run(
     arithmetic: Arithmetic,
     observe: Observe | None,
 ) -> list[Array]:
-    given = {entry.value: array for entry, array in zip(graph.inputs, inputs, strict=True)}
+    arrays = {entry.value: array for entry, array in zip(graph.inputs, inputs, strict=True)}
     for entry in graph.inputs:
         place = f"input {entry.name}"
-        magnitudes[entry.value] = _check(given[entry.value], ring_bits, place)
+        magnitudes[entry.value] = _check(arrays[entry.value], ring_bits, place)
 
     def compute(node: Node, operands: list[Array]) -> Array:
         try:
@@ -105,7 +105,7 @@ def _run(
             observe(node.output, result)
         return result
 
-    return graph.evaluate(given, compute)
+    return graph.evaluate(arrays, compute)
 
 
 def _check(array: Array, ring_bits: int, place: str) -> int:

@@ -197,10 +197,10 @@ def _concat(call: _Call) -> Array:
 
 def _slice(call: _Call) -> Array:
     """Starts, ends, axes and steps as attributes or as inputs."""
-    given = [operand.ravel().tolist() for operand in call.given[1:]]
-    names = ("starts", "ends", "axes", "steps")[len(given) :]
-    given += [call.attribute(name, []) for name in names]
-    starts, ends, axes, steps = given
+    arguments = [operand.ravel().tolist() for operand in call.given[1:]]
+    names = ("starts", "ends", "axes", "steps")[len(arguments) :]
+    arguments += [call.attribute(name, []) for name in names]
+    starts, ends, axes, steps = arguments
     bounds = [slice(None)] * call.x.ndim
     axes, steps = axes or list(range(len(starts))), steps or [1] * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
@@ -230,10 +230,10 @@ def _reduce(function: Callable[..., Any]) -> Callable[[_Call], Array]:
     return run
 
 
-def _log_sum_exp(x: Array, **kept: Any) -> Array:
-    highest = x.max(axis=kept["axis"], keepdims=True)
-    total = np.exp(x - highest).sum(**kept)
-    return np.asarray(np.log(total) + (highest if kept["keepdims"] else highest.max(**kept)))
+def _log_sum_exp(x: Array, **options: Any) -> Array:
+    highest = x.max(axis=options["axis"], keepdims=True)
+    total = np.exp(x - highest).sum(**options)
+    return np.asarray(np.log(total) + (highest if options["keepdims"] else highest.max(**options)))
 
 
 def _arg_extreme(call: _Call) -> Array:
@@ -307,10 +307,10 @@ def _coupled(beats: Array) -> Array:
         if not left.size:
             return coupled
         for i in range(classes):
-            own = form[:, i, i]
-            more = (value - slope[:, i]) / own
+            diagonal = form[:, i, i]
+            more = (value - slope[:, i]) / diagonal
             chances[:, i] += more
-            value = (value + more * (more * own + 2 * slope[:, i])) / (1 + more) ** 2
+            value = (value + more * (more * diagonal + 2 * slope[:, i])) / (1 + more) ** 2
             slope = (slope + more[:, None] * form[:, i]) / (1 + more)[:, None]
             chances /= (1 + more)[:, None]
     coupled[left] = chances
@@ -334,9 +334,9 @@ def _label_encoder(call: _Call) -> Array:
     values = _table(call, "values")
     missing = {"U": "_Unused", "i": -1, "f": 0.0}[values.dtype.kind]
     for name in ("default_string", "default_int64", "default_float"):
-        given = call.attribute(name, None)
-        if given is not None and (values.dtype.kind == "U") == isinstance(given, str):
-            missing = given
+        value = call.attribute(name, None)
+        if value is not None and (values.dtype.kind == "U") == isinstance(value, str):
+            missing = value
     longest = np.array(missing).itemsize
     _bound(call.x.shape, max(values.itemsize, longest))
     table = dict(zip(keys.tolist(), values.tolist(), strict=True))
@@ -345,14 +345,14 @@ def _label_encoder(call: _Call) -> Array:
     return np.array(entries, dtype=kind).reshape(call.x.shape)
 
 
-def _table(call: _Call, which: str) -> Array:
+def _table(call: _Call, column: str) -> Array:
     for suffix, kind in _KEYED.items():
-        value = call.attribute(f"{which}_{suffix}", None)
+        value = call.attribute(f"{column}_{suffix}", None)
         if value is not None:
             entries = value if isinstance(value, list) else [value]
             texts = kind is np.str_ or any(isinstance(entry, str) for entry in entries)
             return text_array(entries) if texts else np.array(value, dtype=kind)
-    raise ValueError(f"it has no {which}")
+    raise ValueError(f"it has no {column}")
 
 
 def _one_hot_encoder(call: _Call) -> Array:
@@ -396,8 +396,8 @@ def _split(call: _Call) -> list[Array]:
     axis, parts = call.axis(0), len(call.node.outputs)
     length = call.x.shape[axis]
     if not sizes:
-        each = -(-length // parts)
-        sizes = [min(each, length - i * each) for i in range(parts)]
+        part_size = -(-length // parts)
+        sizes = [min(part_size, length - i * part_size) for i in range(parts)]
     if sum(sizes) != length or min(sizes) < 0 or len(sizes) != parts:
         raise ValueError(f"parts of {list(sizes)} do not fit {length}")
     return np.split(call.x, np.cumsum(sizes)[:-1].tolist(), axis=axis)

@@ -107,15 +107,15 @@ class Ranges:
     @property
     def sound_bits(self) -> int | None:
         """The ring with which the program is sound; None if with none."""
-        return self.bits_needed if all(it.is_tabulated for it in self.layers) else None
+        return self.bits_needed if all(layer.is_tabulated for layer in self.layers) else None
 
     @property
     def bits_beyond_narrow(self) -> int:
         """Bits that the rings of truncated values lack for a sound program."""
         lacking = [
-            it.sound.bit_length() + GUARD_BITS - it.ring_bits
-            for it in self.layers
-            if it.sound is not None and it.ring_bits < self._program.ring_bits
+            layer.sound.bit_length() + GUARD_BITS - layer.ring_bits
+            for layer in self.layers
+            if layer.sound is not None and layer.ring_bits < self._program.ring_bits
         ]
         return max(lacking, default=0)
 
@@ -188,5 +188,5 @@ class Ranges:
             for entry in self._program.inputs
         }
         # Nothing but the ring bounds what any number of steps adds up to in a state.
-        inputs |= {it.input: 1 << (self._program.ring_bits - 1) for it in self._program.state}
+        inputs |= {entry.input: 1 << (self._program.ring_bits - 1) for entry in self._program.state}
         return sound_bounds(self._graph, inputs, self._program.ring_bits)

@@ -119,17 +119,19 @@ def _steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterator[list[Ar
     reported = set(np.linspace(len(session) - 1, 0, STEPS_REPORTED).round().astype(int).tolist())
     names = {entry.name: entry.state for entry in graph.inputs if entry.state is not None}
     state = {
-        it.name: np.zeros(graph.values[it.value].shape, np.float32)
-        for it in graph.inputs
-        if it.state is not None
+        entry.name: np.zeros(graph.values[entry.value].shape, np.float32)
+        for entry in graph.inputs
+        if entry.state is not None
     }
-    for step, given in enumerate(session):
-        left = iter(given)
-        batch = [state[it.name] if it.state is not None else next(left) for it in graph.inputs]
+    for step, inputs in enumerate(session):
+        left = iter(inputs)
+        batch = [
+            state[entry.name] if entry.state is not None else next(left) for entry in graph.inputs
+        ]
         if step in reported:
             yield batch
         ends = run(graph, batch, lambda *_: None)
-        after = {it.name: end for it, end in zip(graph.outputs, ends, strict=True)}
+        after = {output.name: end for output, end in zip(graph.outputs, ends, strict=True)}
         state = {name: after[output] for name, output in names.items()}
 
 
@@ -138,19 +140,21 @@ def front_samples(
 ) -> list[Sample]:
     """What a front makes of calibration samples, or of a few random inputs. Raises `InputError` if
     a sample does not fit."""
-    shapes = {it.name: it.shape for it in front.given}
+    shapes = {entry.name: entry.shape for entry in front.given}
     names = list(shapes)
-    given: list[Mapping[str, Array]] = []
+    samples: list[Mapping[str, Array]] = []
     for sample in calibration or ():
         named = _named(names, sample)
-        given.append({name: with_sample_axis(it, shapes[name]) for name, it in named.items()})
+        samples.append(
+            {name: with_sample_axis(array, shapes[name]) for name, array in named.items()}
+        )
     if calibration is None:
         generator = np.random.default_rng(RANDOM_SEED)
-        given = [
-            {it.name: draw_given(front, it, generator, input_range) for it in front.given}
+        samples = [
+            {entry.name: draw_given(front, entry, generator, input_range) for entry in front.given}
             for _ in range(RANDOM_SAMPLES)
         ]
-    return [run_front(front, sample) for sample in given]
+    return [run_front(front, sample) for sample in samples]
 
 
 def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[float, float]]:
@@ -182,12 +186,12 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
     for entry in graph.given:
         shape = graph.input_shape(entry)
         array = with_sample_axis(named[entry.name], shape)
-        known = array.dtype.kind in "fiub"
-        if known and entry.value in missing:
-            known = not np.isinf(array).any()
-        elif known:
-            known = bool(np.isfinite(array).all())
-        if not known:
+        is_valid = array.dtype.kind in "fiub"
+        if is_valid and entry.value in missing:
+            is_valid = not np.isinf(array).any()
+        elif is_valid:
+            is_valid = bool(np.isfinite(array).all())
+        if not is_valid:
             raise InputError(
                 f"the calibration of {entry.name} is not made of finite numbers: leave out samples "
                 "with NaN, infinity or text"
@@ -207,8 +211,8 @@ def _named(names: Sequence[str], sample: Sample) -> dict[str, Array]:
         if len(names) != 1:
             raise InputError(f"a calibration sample must map {', '.join(names)} to arrays")
         sample = {names[0]: sample}
-    given = in_order("a calibration sample", list(sample), names)
-    return {name: np.asarray(sample[it]) for name, it in zip(names, given, strict=True)}
+    keys = in_order("a calibration sample", list(sample), names)
+    return {name: np.asarray(sample[key]) for name, key in zip(names, keys, strict=True)}
 
 
 def _encoded(graph: Graph, entry: Input, array: Array) -> Array:

@@ -18,8 +18,8 @@ def run(
     Tensors keep the inputs' type and are dropped after their last use. What is not finite is for
     the caller to look for.
     """
-    given = {entry.value: array for entry, array in zip(graph.inputs, inputs, strict=True)}
-    for id, array in given.items():
+    arrays = {entry.value: array for entry, array in zip(graph.inputs, inputs, strict=True)}
+    for id, array in arrays.items():
         observe(id, array)
 
     def compute(node: Node, operands: list[Array]) -> Array:
@@ -28,4 +28,4 @@ def run(
         return result
 
     with np.errstate(all="ignore"):
-        return graph.evaluate(given, compute)
+        return graph.evaluate(arrays, compute)

@@ -48,7 +48,7 @@ def run_plaintext(
     as `run_each`."""
     runs = run_each(model, samples, outputs)
     joined = (
-        runs[0] if len(runs) == 1 else [np.concatenate(each) for each in zip(*runs, strict=True)]
+        runs[0] if len(runs) == 1 else [np.concatenate(parts) for parts in zip(*runs, strict=True)]
     )
     return dict(zip(outputs, joined, strict=True))
 
@@ -124,7 +124,7 @@ def random_inputs(
     rng = np.random.default_rng(seed)
     if program.front is not None:
         front = program.front
-        return {it.name: draw_given(front, it, rng, input_range) for it in program.given}
+        return {entry.name: draw_given(front, entry, rng, input_range) for entry in program.given}
 
     def draw(entry: ProgramInput) -> Array:
         shape, magnitude = program.values[entry.value].shape, entry.magnitude
@@ -148,5 +148,7 @@ def draw_given(
         drawn = rng.standard_normal(entry.shape)
         return drawn if input_range is None else rng.uniform(*input_range, entry.shape)
     text = entry.kind == "text"
-    fitting = [it for it in front.examples(entry.name) if isinstance(it, str) == text]
+    fitting = [
+        example for example in front.examples(entry.name) if isinstance(example, str) == text
+    ]
     return rng.choice(np.array(fitting or ([""] if text else [0, 1])), entry.shape)

@@ -26,8 +26,8 @@ def fill(program: Program, inputs: Inputs) -> tuple[dict[str, Array], int]:
 
     Raises those of `pad`; `InputError` if the front cannot be computed.
     """
-    given, count = pad(program, inputs)
-    return by_front(program, given), count
+    arrays, count = pad(program, inputs)
+    return by_front(program, arrays), count
 
 
 def pad(program: Program, inputs: Inputs) -> tuple[dict[str, Array], int]:
@@ -40,28 +40,28 @@ def pad(program: Program, inputs: Inputs) -> tuple[dict[str, Array], int]:
     Raises `InputError` if the inputs hold different numbers of samples, none, or too many, or a
     sample has another shape.
     """
-    given = by_name(program, inputs)
+    arrays = by_name(program, inputs)
     if program.batch == 1:
-        return given, 1
+        return arrays, 1
     for entry in program.given:
-        if given[entry.name].shape[1:] != entry.shape[1:]:
-            raise misfit(entry.name, given[entry.name].shape, entry.shape)
-    counts = {len(array) if array.ndim else 0 for array in given.values()}
+        if arrays[entry.name].shape[1:] != entry.shape[1:]:
+            raise misfit(entry.name, arrays[entry.name].shape, entry.shape)
+    counts = {len(array) if array.ndim else 0 for array in arrays.values()}
     if len(counts) != 1:
         raise InputError("the inputs hold different numbers of samples along their first axis")
     (count,) = counts
     if not 1 <= count <= program.batch:
         raise InputError(f"{count} samples given; the program takes 1 to {program.batch} at once")
     rows = np.minimum(np.arange(program.batch), count - 1)
-    return {name: array[rows] for name, array in given.items()}, count
+    return {name: array[rows] for name, array in arrays.items()}, count
 
 
 def by_name(program: Program, inputs: Inputs) -> dict[str, Array]:
     """What a user gives, by the names of the model's inputs. Raises `InputError` if some are
     missing or unknown, or are no arrays."""
-    names = [it.name for it in program.given]
-    given = zip(names, ordered(names, inputs), strict=True)
-    return {name: as_array(name, array) for name, array in given}
+    names = [entry.name for entry in program.given]
+    pairs = zip(names, ordered(names, inputs), strict=True)
+    return {name: as_array(name, array) for name, array in pairs}
 
 
 def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
@@ -72,12 +72,12 @@ def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
     Raises `InputError` if the inputs hold different numbers of samples, or none; other misfits are
     found by `fill` and `encode_input`.
     """
-    shapes = [it.shape for it in program.given]
-    given = by_name(program, inputs)
-    arrays = list(given.values())
+    shapes = [entry.shape for entry in program.given]
+    inputs_by_name = by_name(program, inputs)
+    arrays = list(inputs_by_name.values())
     fits = all(array.shape == shape for array, shape in zip(arrays, shapes, strict=True))
     if fits or not is_stacked(program) or any(array.ndim == 0 for array in arrays):
-        return [given]
+        return [inputs_by_name]
     counts = {len(array) for array in arrays}
     if len(counts) != 1:
         raise InputError("the inputs hold different numbers of samples along their first axis")
@@ -85,14 +85,14 @@ def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
     if count == 0:
         raise InputError("the inputs hold no samples")
     return [
-        {name: array[first : first + program.batch] for name, array in given.items()}
+        {name: array[first : first + program.batch] for name, array in inputs_by_name.items()}
         for first in range(0, count, program.batch)
     ]
 
 
 def is_stacked(program: Program) -> bool:
     """Whether samples lie along the first axis of every input and output."""
-    shapes = [it.shape for it in program.given]
+    shapes = [entry.shape for entry in program.given]
     shapes += [output.shape for output in describe_outputs(program)]
     return all(shape[:1] == (program.batch,) for shape in shapes)
 

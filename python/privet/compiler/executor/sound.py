@@ -34,30 +34,30 @@ def sound_bounds(graph: Graph, inputs: Mapping[int, int], ring_bits: int) -> Bou
     """The bounds of an integer graph; `inputs` has the largest magnitude of each input's integers,
     by value."""
     bounds: dict[int, int | None] = dict(inputs)
-    read: dict[int, list[Node]] = defaultdict(list)
+    readers: dict[int, list[Node]] = defaultdict(list)
     arguments: dict[int, tuple[int, int]] = {}
 
     def compute(node: Node, operands: list[Interval | None]) -> Interval | None:
         at = graph.context(node, ring_bits)
-        known = [it for it in operands if it is not None]
-        if len(known) < len(operands):
+        intervals = [operand for operand in operands if operand is not None]
+        if len(intervals) < len(operands):
             bound = node.operation.interval_of_any(at)
         else:
-            bound = node.operation.interval(known, at)
+            bound = node.operation.interval(intervals, at)
             if isinstance(node.operation, Piecewise):
                 (x,) = node.inputs
-                read[x].append(node)
-                arguments[x] = int(known[0].low.min()), int(known[0].high.max())
+                readers[x].append(node)
+                arguments[x] = int(intervals[0].low.min()), int(intervals[0].high.max())
         if bound is not None and bound.largest >= BEYOND:
             bound = None
         bounds[node.output] = None if bound is None else bound.largest
         return bound
 
-    given: dict[int, Interval | None] = {
+    interval_of: dict[int, Interval | None] = {
         id: Interval.of(-most, most, len(graph.values[id].shape)) for id, most in inputs.items()
     }
-    graph.evaluate(given, compute)
-    beyond = {id for x, nodes in read.items() for id in _beyond(graph, nodes, arguments[x])}
+    graph.evaluate(interval_of, compute)
+    beyond = {id for x, nodes in readers.items() for id in _beyond(graph, nodes, arguments[x])}
     return Bounds(bounds, beyond)
 
 

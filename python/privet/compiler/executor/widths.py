@@ -80,7 +80,7 @@ CANDIDATES = (
 WIDEST = 42
 """The widest ring that every suite and every choice in one carries. A wider one is chosen only for
 what no other holds, or given by a user."""
-CHOSEN = tuple(it for it in CANDIDATES if it.bits <= WIDEST)
+CHOSEN = tuple(widths for widths in CANDIDATES if widths.bits <= WIDEST)
 
 
 def candidates(
@@ -93,12 +93,16 @@ def candidates(
     if headroom is not None:
         return [Widths(USUAL.bits if bits is None else bits, values, weights)]
     if scale is not None or weight_scale is not None:
-        rings = [bits] if bits is not None else sorted({it.bits for it in CHOSEN})
+        rings = [bits] if bits is not None else sorted({widths.bits for widths in CHOSEN})
         return [Widths(ring, values, weights) for ring in rings]
     if bits is None:
         return CHOSEN
-    within = [Widths(bits, it.scale, it.weight_scale, it.each) for it in CANDIDATES]
-    return [it for it in within if it == Widths(bits, 12, 12) or it.scale + it.weight_scale <= bits]
+    within = [Widths(bits, widths.scale, widths.weight_scale, widths.each) for widths in CANDIDATES]
+    return [
+        widths
+        for widths in within
+        if widths == Widths(bits, 12, 12) or widths.scale + widths.weight_scale <= bits
+    ]
 
 
 def wider(bits: int | None, tried: Sequence[Widths]) -> Sequence[Widths]:
@@ -145,14 +149,14 @@ class Accuracy:
     @property
     def relative(self) -> float:
         """The largest error of an output, relative to its spread."""
-        return max((it.relative for it in self.outputs), default=0.0)
+        return max((output.relative for output in self.outputs), default=0.0)
 
     @property
     def loser(self) -> LayerError | None:
         """The first layer that is off by more than `TOLERANCE`, if an output is."""
         if self.relative <= TOLERANCE:
             return None
-        return next(it for it in (*self.layers, *self.outputs) if it.relative > TOLERANCE)
+        return next(layer for layer in (*self.layers, *self.outputs) if layer.relative > TOLERANCE)
 
     @property
     def warning(self) -> str | None:
@@ -169,7 +173,7 @@ class Accuracy:
     @property
     def _difference(self) -> str | None:
         """What to tell where no layer is off, and still outputs are not ONNX Runtime's."""
-        worst = max(self.beside, key=lambda it: it.relative, default=None)
+        worst = max(self.beside, key=lambda layer: layer.relative, default=None)
         if worst is None or worst.relative <= DIFFERENT:
             return None
         return (
@@ -208,7 +212,7 @@ def measure_accuracy(
     pairs = list(zip(placed.nodes, integers.nodes, strict=True))
     errors = {node.output: Errors() for node, _ in pairs}
     ends, head_errors = [Errors() for _ in placed.outputs], dict[str, Errors]()
-    numbers = [_numbers(placed, it.value) for it in placed.outputs]
+    numbers = [_numbers(placed, output.value) for output in placed.outputs]
     for batch in _some(samples, integers):
         exact: dict[int, Array] = {}
         fixed: dict[int, Array] = {}
@@ -216,11 +220,11 @@ def measure_accuracy(
             (places(array) if entry.order else array).astype(np.float64)
             for entry, array in zip(placed.inputs, batch, strict=True)
         ]
-        given = [
-            np.rint(np.ldexp(array, _scale(integers, it.value))).astype(np.int64)
-            for it, array in zip(integers.inputs, reals, strict=True)
+        inputs = [
+            np.rint(np.ldexp(array, _scale(integers, integer_input.value))).astype(np.int64)
+            for integer_input, array in zip(integers.inputs, reals, strict=True)
         ]
-        run_integers(integers, given, ring_bits, fixed.__setitem__)
+        run_integers(integers, inputs, ring_bits, fixed.__setitem__)
         real.run(reference, reals, exact.__setitem__)
         values_of = {
             node.output: np.ldexp(
@@ -230,30 +234,30 @@ def measure_accuracy(
         }
         for id, error in errors.items():
             error.add(values_of[id], exact[id])
-        wanted = exact
+        expected = exact
         if original is not None:
-            wanted = {}
+            expected = {}
             plain = [array.astype(np.float64) for array in batch]
-            real.run(original, plain, wanted.__setitem__)
+            real.run(original, plain, expected.__setitem__)
         true = original or placed
         for at, error, entry in zip(numbers, ends, true.outputs, strict=True):
             if at in values_of:
-                error.add(values_of[at], wanted[_numbers(true, entry.value)])
-        if any(it.value not in values_of for it in placed.outputs):
+                error.add(values_of[at], expected[_numbers(true, entry.value)])
+        if any(output.value not in values_of for output in placed.outputs):
             continue  # an input as it is
         gotten = [
             head(
                 {
-                    it.name: _revealed(values[other.value], _scale(placed, it.value))
-                    for it, other in zip(placed.outputs, graph.outputs, strict=True)
+                    output.name: _revealed(values[other.value], _scale(placed, output.value))
+                    for output, other in zip(placed.outputs, graph.outputs, strict=True)
                 }
             )
-            for graph, values in ((placed, values_of), (true, wanted))
+            for graph, values in ((placed, values_of), (true, expected))
         ]
         for name, array in gotten[1].items():
-            mine, other = as_tensor(gotten[0][name]), as_tensor(array)
+            actual, other = as_tensor(gotten[0][name]), as_tensor(array)
             if other.dtype.kind == "f":
-                head_errors.setdefault(name, Errors()).add(mine, other)
+                head_errors.setdefault(name, Errors()).add(actual, other)
     layers = tuple(
         errors[node.output].layer(
             node.name, type(node.operation).__name__, _scale(integers, integer.output)
@@ -266,14 +270,14 @@ def measure_accuracy(
         for id, error in zip(numbers, ends, strict=True)
         if id in by_value
     ]
-    behind = [it.layer(name, "head", 0) for name, it in head_errors.items()]
+    behind = [head_error.layer(name, "head", 0) for name, head_error in head_errors.items()]
     return Accuracy(layers, (*outputs, *behind))
 
 
 def _some(samples: Sequence[Sequence[Array]], graph: Graph) -> list[Sequence[Array]]:
     """As many samples as are tried, from the first to the last at equal distances."""
-    work = sum(max(math.prod(it.shape), LEAST_ELEMENTS) for it in graph.values.values())
-    least = ROWS if all(len(graph.values[it.value].shape) <= 2 for it in graph.inputs) else 1
+    work = sum(max(math.prod(value.shape), LEAST_ELEMENTS) for value in graph.values.values())
+    least = ROWS if all(len(graph.values[entry.value].shape) <= 2 for entry in graph.inputs) else 1
     count = min(max(least, min(SAMPLES, ELEMENTS // work)), len(samples))
     return [samples[index * len(samples) // count] for index in range(count)]
 

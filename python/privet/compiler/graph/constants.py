@@ -69,20 +69,20 @@ def _bound(shape: Sequence[int]) -> None:
 
 def _bound_result(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> None:
     """Raises `ValueError` where a small node would make a huge constant."""
-    given = [operand for operand in inputs if operand is not None]
+    arrays = [operand for operand in inputs if operand is not None]
     match node.op_type:
         case "ConstantOfShape":
-            _bound([int(size) for size in given[0].ravel()])
+            _bound([int(size) for size in arrays[0].ravel()])
         case "Expand":
-            _bound(np.broadcast_shapes(given[0].shape, tuple(map(int, given[1].ravel()))))
+            _bound(np.broadcast_shapes(arrays[0].shape, tuple(map(int, arrays[1].ravel()))))
         case "Tile":
-            counts = map(int, given[1].ravel())
-            _bound([size * count for size, count in zip(given[0].shape, counts, strict=False)])
+            counts = map(int, arrays[1].ravel())
+            _bound([size * count for size, count in zip(arrays[0].shape, counts, strict=False)])
         case "Range":
-            start, limit, delta = (float(operand.ravel()[0]) for operand in given)
+            start, limit, delta = (float(operand.ravel()[0]) for operand in arrays)
             _bound([max(math.ceil((limit - start) / delta), 0)] if delta else [])
         case "Add" | "Sub" | "Mul" | "Div" | "Where" | "Pow" | "Equal" | "Less" | "Greater":
-            _bound(np.broadcast_shapes(*(operand.shape for operand in given)))
+            _bound(np.broadcast_shapes(*(operand.shape for operand in arrays)))
 
 
 def fold(

@@ -38,12 +38,12 @@ def needed(
 ) -> tuple[list[onnx.NodeProto], set[str]]:
     """The nodes that some output depends on, in their order, and the tensors that are read."""
     names = set(outputs)
-    kept = []
+    live_nodes = []
     for node in reversed(nodes):
         if names.intersection(node.output):
-            kept.append(node)
+            live_nodes.append(node)
             names.update(names_read(node))
-    return kept[::-1], names
+    return live_nodes[::-1], names
 
 
 def unroll(node: onnx.NodeProto, known: Known, shape_of: ShapeOf, run: Run) -> None:
@@ -69,8 +69,8 @@ def unroll(node: onnx.NodeProto, known: Known, shape_of: ShapeOf, run: Run) -> N
         ahead = f"{node.output[0]}/{step}/"
         counter = _constant(f"{ahead}step", np.asarray(step, np.int64))
         going = _constant(f"{ahead}condition", np.asarray(True))
-        given = [counter.output[0], going.output[0], *carried]
-        names = dict(zip((entry.name for entry in body.input), given, strict=True))
+        arguments = [counter.output[0], going.output[0], *carried]
+        names = dict(zip((entry.name for entry in body.input), arguments, strict=True))
         nodes = [counter, going, *_inlined(body, names, ahead)]
         count += len(nodes)
         if count > MOST_NODES:
@@ -87,13 +87,13 @@ def unroll(node: onnx.NodeProto, known: Known, shape_of: ShapeOf, run: Run) -> N
 
 def _scan(node: onnx.NodeProto, shape_of: ShapeOf, run: Run) -> None:
     """One step for each slice of the tensors that it goes along."""
-    given = attributes(node)
+    attrs = attributes(node)
     (body,) = _bodies(node)
-    count = len(node.input) - int(given["num_scan_inputs"])
+    count = len(node.input) - int(attrs["num_scan_inputs"])
     carried, sources = list(node.input[:count]), list(node.input[count:])
     shapes = [shape_of(source) for source in sources]
-    axes = given.get("scan_input_axes") or [0] * len(sources)
-    backwards = given.get("scan_input_directions") or [0] * len(sources)
+    axes = attrs.get("scan_input_axes") or [0] * len(sources)
+    backwards = attrs.get("scan_input_directions") or [0] * len(sources)
     steps = _steps([shape for shape in shapes if shape], axes, len(sources))
     if steps * (len(body.node) + len(body.initializer) + 2 * len(sources)) > MOST_NODES:
         raise Unsupported(f"it runs to more than {MOST_NODES} nodes", "Export it unrolled")
@@ -118,9 +118,9 @@ def _scan(node: onnx.NodeProto, shape_of: ShapeOf, run: Run) -> None:
         carried = results[:count]
         for parts, result in zip(stacked, results[count:], strict=True):
             parts.append(result)
-    for parts, reverse in zip(stacked, given.get("scan_output_directions", []), strict=False):
+    for parts, reverse in zip(stacked, attrs.get("scan_output_directions", []), strict=False):
         parts[:] = parts[::-1] if reverse else parts
-    run(_results(node, carried, stacked, given.get("scan_output_axes", [])))
+    run(_results(node, carried, stacked, attrs.get("scan_output_axes", [])))
 
 
 def _steps(shapes: Sequence[Shape], axes: Sequence[int], sources: int) -> int:
@@ -158,8 +158,8 @@ def _results(
 
 
 def _branch(node: onnx.NodeProto, condition: bool) -> Iterator[onnx.NodeProto]:
-    wanted = "then_branch" if condition else "else_branch"
-    body = next(a.g for a in node.attribute if a.name == wanted)
+    branch = "then_branch" if condition else "else_branch"
+    body = next(a.g for a in node.attribute if a.name == branch)
     names: dict[str, str] = {}
     yield from _inlined(body, names, f"{node.output[0]}/")
     for produced, output in zip(body.output, node.output, strict=False):
@@ -187,7 +187,7 @@ def _renamed(node: onnx.NodeProto, names: Mapping[str, str], ahead: str = "") ->
     copy.input[:] = [names.get(name, name) for name in node.input]
     copy.output[:] = [names.get(name, name) for name in node.output]
     for body in _bodies(copy):
-        inner = [_renamed(each, names) for each in body.node]
+        inner = [_renamed(step, names) for step in body.node]
         del body.node[:]
         body.node.extend(inner)
         for output in body.output:
@@ -211,8 +211,8 @@ def _truth(condition: Array | None) -> bool:
     return bool(condition.ravel()[0])
 
 
-def _depends(what: str) -> Unsupported:
+def _depends(subject: str) -> Unsupported:
     return Unsupported(
-        f"{what} depends on the private input",
+        f"{subject} depends on the private input",
         "Export the model with torch.jit.trace or torch.export, for one course of the computation",
     )

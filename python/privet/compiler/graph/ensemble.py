@@ -77,16 +77,16 @@ def walk(root: object, node: Callable[[object], Branch | Leaf]) -> Tree:
 
     Raises `ValueError` if a way leads back, or nodes stand at too many ends.
     """
-    tree, known = Tree(), set()
+    tree, visited = Tree(), set()
     stack: list[tuple[object, Way, int]] = [(root, [], 0)]
     copied = 0
     while stack:
         key, way, place = stack.pop()
-        copied += len(way) if key in known else 0
-        known.add(key)
-        if len(way) >= len(known):
+        copied += len(way) if key in visited else 0
+        visited.add(key)
+        if len(way) >= len(visited):
             raise ValueError(f"a way leads back to node {key}")
-        if copied > MOST_COPIES * DEEPEST * (len(known) + 1):
+        if copied > MOST_COPIES * DEEPEST * (len(visited) + 1):
             raise ValueError(f"too many ways lead to node {key}")
         branch, level = node(key), 1 << len(way)
         if isinstance(branch, Leaf):

@@ -54,6 +54,6 @@ def of_estimators(nodes: Sequence[onnx.NodeProto], problems: Sequence[Problem]) 
         if node is not None:
             name = node.name or node.output[0]
             refused.append(Problem(name, estimator.name, estimator.why, estimator.instead))
-            left = [it for it in left if it.operator not in estimator.operators]
-            left = [it for it in left if it.why != ROUNDED]
+            left = [problem for problem in left if problem.operator not in estimator.operators]
+            left = [problem for problem in left if problem.why != ROUNDED]
     return refused + left

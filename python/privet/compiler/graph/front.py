@@ -60,21 +60,24 @@ class Front:
 
     def to_document(self) -> dict[str, Any]:
         """The front as JSON has it."""
-        given = [{"name": it.name, "kind": it.kind, "shape": list(it.shape)} for it in self.given]
-        return {"given": given, "steps": self.steps.to_document()}
+        entries = [
+            {"name": entry.name, "kind": entry.kind, "shape": list(entry.shape)}
+            for entry in self.given
+        ]
+        return {"given": entries, "steps": self.steps.to_document()}
 
     @classmethod
     def parse(cls, document: Mapping[str, Any]) -> Front:
         """Reads what `to_document` made; raises `ValueError`, `TypeError` or `KeyError`."""
-        given = tuple(
-            Given(str(it["name"]), str(it["kind"]), tuple(map(int, it["shape"])))
-            for it in document["given"]
+        entries = tuple(
+            Given(str(entry["name"]), str(entry["kind"]), tuple(map(int, entry["shape"])))
+            for entry in document["given"]
         )
-        return cls(given, Head.parse(document["steps"]))
+        return cls(entries, Head.parse(document["steps"]))
 
     def examples(self, name: str) -> list[Any]:
         """The texts or whole numbers that steps know of an input, in order: categories and keys."""
-        reached, known = {name}, dict[Any, None]()
+        reached, distinct = {name}, dict[Any, None]()
         for node in self.steps.nodes:
             if not reached.intersection(node.inputs):
                 continue
@@ -82,8 +85,8 @@ class Front:
                 reached.update(node.outputs)
             for key, values in node.attributes.items():
                 if key in ("cats_strings", "cats_int64s", "keys_strings", "keys_int64s"):
-                    known |= dict.fromkeys(values)
-        return list(known)
+                    distinct |= dict.fromkeys(values)
+        return list(distinct)
 
 
 def check_front(front: Front, inputs: tuple[str, ...]) -> Iterator[tuple[str, str]]:

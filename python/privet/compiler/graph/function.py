@@ -73,9 +73,9 @@ class Function:
         """The degree if this is a polynomial by its form, else None."""
         degrees: list[int | None] = [1]
         for step in self.steps:
-            known = [degrees[index] for index in step.operands]
-            present = [degree for degree in known if degree is not None]
-            if step.name in SMOOTH or len(present) < len(known):
+            operand_degrees = [degrees[index] for index in step.operands]
+            present = [degree for degree in operand_degrees if degree is not None]
+            if step.name in SMOOTH or len(present) < len(operand_degrees):
                 degrees.append(None)
             else:
                 degrees.append(sum(present) if step.name == "mul" else max(present))

@@ -117,7 +117,11 @@ class Graph:
     def state(self) -> dict[str, tuple[int, int]]:
         """The values that each tensor of state has before and after an inference, by name."""
         ends = {output.name: output.value for output in self.outputs}
-        return {it.name: (it.value, ends[it.state]) for it in self.inputs if it.state is not None}
+        return {
+            entry.name: (entry.value, ends[entry.state])
+            for entry in self.inputs
+            if entry.state is not None
+        }
 
     def uses(self) -> dict[int, int]:
         """How often each value is read, outputs of the graph included."""
@@ -134,14 +138,14 @@ class Graph:
     ) -> list[Held]:
         """What the outputs hold, where values of `given` are known and `compute` makes the others;
         each is dropped after its last use."""
-        left, held = self.uses(), dict(given)
+        left, results = self.uses(), dict(given)
         for node in self.nodes:
-            held[node.output] = compute(node, [held[id] for id in node.inputs])
+            results[node.output] = compute(node, [results[id] for id in node.inputs])
             for id in node.inputs:
                 left[id] -= 1
                 if not left[id]:
-                    held.pop(id, None)
-        return [held[output.value] for output in self.outputs]
+                    results.pop(id, None)
+        return [results[output.value] for output in self.outputs]
 
     def producers(self) -> dict[int, Node]:
         """The node that writes each value; graph inputs have none."""
@@ -239,10 +243,10 @@ class GraphBuilder:
     def build(self) -> Graph:
         """The graph, without the nodes that no output depends on."""
         needed = {output.value for output in self._outputs}
-        kept: list[Node] = []
+        live_nodes: list[Node] = []
         for node in reversed(self._nodes):
             if node.output in needed:
-                kept.append(node)
+                live_nodes.append(node)
                 needed.update(node.inputs)
         needed.update(entry.value for entry in self._inputs)
         return Graph(
@@ -250,6 +254,6 @@ class GraphBuilder:
             inputs=tuple(self._inputs),
             outputs=tuple(self._outputs),
             values=MappingProxyType({id: self._values[id] for id in sorted(needed)}),
-            nodes=tuple(reversed(kept)),
+            nodes=tuple(reversed(live_nodes)),
             head=self.head,
         )

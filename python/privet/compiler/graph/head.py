@@ -147,27 +147,27 @@ def check_head(
         yield title, f"constants of more than {MAX_BYTES} bytes, each text as long as the longest"
     if 8 * max(revealed.values()) > MAX_BYTES:
         yield title, f"it reads a tensor of more than {MAX_BYTES // 8} elements"
-    known = {*revealed, *head.constants}
-    if len(known) < len(revealed) + len(head.constants):
+    names = {*revealed, *head.constants}
+    if len(names) < len(revealed) + len(head.constants):
         yield title, "a constant has the name of what it reads"
     for node in head.nodes:
         place = f"node {', '.join(node.outputs)} of {title}"
         if node.op not in operators:
             yield place, f"operator {node.op!r} is not one that clients compute"
-        yield from ((place, why) for why in _wiring(node, known))
-        known.update(node.outputs)
-    missing = [name for name in head.outputs if name not in known]
+        yield from ((place, why) for why in _wiring(node, names))
+        names.update(node.outputs)
+    missing = [name for name in head.outputs if name not in names]
     if missing or not head.outputs or len(set(head.outputs)) < len(head.outputs):
         yield title, f"outputs {', '.join(missing) or 'that are missing or the same'}"
 
 
-def _wiring(node: HeadNode, known: Collection[str]) -> Iterator[str]:
+def _wiring(node: HeadNode, names: Collection[str]) -> Iterator[str]:
     if not node.inputs or not node.outputs:
         yield "no inputs or no outputs"
     for name in node.inputs:
-        if name and name not in known:
+        if name and name not in names:
             yield f"reads {name!r} before it is made"
-    if set(node.outputs).intersection(known) or len(set(node.outputs)) < len(node.outputs):
+    if set(node.outputs).intersection(names) or len(set(node.outputs)) < len(node.outputs):
         yield "writes what is there already"
     for name, value in node.attributes.items():
         entries = value if isinstance(value, list) else [value]

@@ -85,7 +85,7 @@ def cut(
         if private.intersection(node.input) and node.op_type not in ("Shape", "Size"):
             private.update(node.output)
     labels = _looked_up(nodes, private, tables)
-    weights = {id(it) for it in nodes if _looks_up(it, private)} - labels
+    weights = {id(candidate) for candidate in nodes if _looks_up(candidate, private)} - labels
     tail = set(_tail(nodes, weights))
     visible = _revealed(nodes, private, outputs, labels)
     if scores:
@@ -179,13 +179,13 @@ def _revealed(
 
 def _tail(nodes: Sequence[onnx.NodeProto], weights: Collection[int]) -> Iterator[int]:
     """Nodes that clients compute, and everything behind them, too; none of `weights`, by `id`."""
-    kept: set[str] = set()
+    server_reads: set[str] = set()
     for node in reversed(nodes):
         computed = node.op_type in OPERATORS and id(node) not in weights
-        if computed and not kept.intersection(node.output):
+        if computed and not server_reads.intersection(node.output):
             yield id(node)
         else:
-            kept.update(node.input)
+            server_reads.update(node.input)
 
 
 def _pairs(node: onnx.NodeProto) -> int:
@@ -219,10 +219,10 @@ def compare_scores(nodes: Sequence[onnx.NodeProto], parts: Cut) -> list[onnx.Nod
     `sigmoid(z)`, as exporters write two classes, the larger is that of `-z` and `z`.
     """
     made_by = {name: node for node in nodes for name in node.output}
-    read = {name for node in nodes for name in node.input}
+    reads = {name for node in nodes for name in node.input}
     changed: list[onnx.NodeProto] = []
     for node in nodes:
-        if node.op_type == "TopK" and node.output[0] not in read:
+        if node.op_type == "TopK" and node.output[0] not in reads:
             before = made_by.get(node.input[0])
             while before is not None and before.op_type in ("Sqrt", "Identity"):
                 node = _reading(node, before.input[0], *node.input[1:])
@@ -288,10 +288,10 @@ def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
             raise Misuse(f"reveal is 'label', and output {scores.name!r} has no axis of classes")
         nodes.append(onnx.helper.make_node("ArgMax", [scores.name], ["label"], axis=1, keepdims=0))
         labels = [onnx.helper.make_tensor_value_info("label", tensors.INT64, None)]
-    kept = [deepcopy(label) for label in labels]
+    copies = [deepcopy(label) for label in labels]
     del graph.output[:]
-    graph.output.extend(kept)
-    graph.node.extend(needed(nodes, [label.name for label in kept])[0])
+    graph.output.extend(copies)
+    graph.node.extend(needed(nodes, [label.name for label in copies])[0])
     return changed
 
 
@@ -347,9 +347,9 @@ class HeadBuilder:
 
     def reveal(self, name: str, operand: Private) -> str:
         """The name under which the client learns a private tensor."""
-        for known, (id, client) in self.revealed.items():
+        for tensor, (id, client) in self.revealed.items():
             if (id, client) == (operand.id, operand.client):
-                return known
+                return tensor
         self.revealed[name] = (operand.id, operand.client)
         return name
 
@@ -362,9 +362,9 @@ class HeadBuilder:
         if isinstance(operand, np.ndarray):
             self._constants[name] = _finite(operand)
         elif isinstance(operand, Private):
-            known = self.reveal(name, operand)
-            if known != name:
-                self._nodes.append(HeadNode("Identity", (known,), (name,), {}))
+            source = self.reveal(name, operand)
+            if source != name:
+                self._nodes.append(HeadNode("Identity", (source,), (name,), {}))
 
     def build(self) -> Head | None:
         """The head; None where the user gets just what is revealed."""

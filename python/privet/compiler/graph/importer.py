@@ -252,13 +252,15 @@ class _Walk:
         kinds = self._kinds() if self.builder.head is None else {}
         for tensor, (value, client) in self.head.revealed.items():
             self.builder.output(tensor, value, client, kinds.get(tensor, "real"))
-        for name, kept in left.items():
-            self.builder.output(self.state[name], kept)
+        for name, state_value in left.items():
+            self.builder.output(self.state[name], state_value)
         return self.builder.build()
 
     def _kinds(self) -> dict[str, str]:
         """The outputs that are declared as whole numbers, or as true and false."""
-        types = {it.name: it.type.tensor_type.elem_type for it in self.model.graph.output}
+        types = {
+            output.name: output.type.tensor_type.elem_type for output in self.model.graph.output
+        }
         boolean = onnx.TensorProto.BOOL
         return {
             name: "boolean" if kind == boolean else "integer"
@@ -290,8 +292,8 @@ class _Walk:
         if shape is None:
             self.tensors[entry.name] = None
         elif rows is None:
-            kept = self.state.get(entry.name)
-            declared = self._declare(entry.name, shape, integer=kind in WHOLE, state=kept)
+            state = self.state.get(entry.name)
+            declared = self._declare(entry.name, shape, integer=kind in WHOLE, state=state)
             self.tensors[entry.name] = declared
         else:
             chosen = Value((*shape, rows), entry.name)
@@ -308,29 +310,29 @@ class _Walk:
         missing = [tensor for tensor in node.input if tensor and tensor not in self.tensors]
         if missing:
             raise InvalidModel(f"{name} reads {missing[0]}, which nothing makes")
-        given = [self.tensors[tensor] if tensor else None for tensor in node.input]
-        unknown = any(x is None and t for x, t in zip(given, node.input, strict=True))
+        inputs = [self.tensors[tensor] if tensor else None for tensor in node.input]
+        unknown = any(x is None and t for x, t in zip(inputs, node.input, strict=True))
         if node.domain in DEFAULT_DOMAINS and node.op_type in CONTROL:
             self._unroll(node)
             return
         if id(node) in self.cut.head and not unknown:
-            self.head.add(node, [self._number(name, x) for x in given])
+            self.head.add(node, [self._number(name, x) for x in inputs])
             self.tensors.update((tensor, AtClient(node.op_type)) for tensor in node.output)
             return
-        operands = [x for x in given if not isinstance(x, AtClient)]
-        known = node.domain in (*DEFAULT_DOMAINS, ML)
-        if known and foldable(node) and not unknown:
+        operands = [x for x in inputs if not isinstance(x, AtClient)]
+        is_known = node.domain in (*DEFAULT_DOMAINS, ML)
+        if is_known and foldable(node) and not unknown:
             constants = [x for x in operands if not isinstance(x, Private | TensorList)]
-            if len(constants) == len(given):
+            if len(constants) == len(inputs):
                 self._fold(node, constants)
                 return
-        run = registry.importer(node.op_type) if known else None
+        run = registry.importer(node.op_type) if is_known else None
         if run is None and node.domain.startswith(FUSED_DOMAIN):
             raise Unsupported(*EXPORTED.get(node.op_type, FUSED))
         if node.op_type == "PairwiseCoupling":
             raise Unsupported(*COUPLING)
         if run is None:
-            title = node.op_type if known else "a custom operator"
+            title = node.op_type if is_known else "a custom operator"
             raise Unsupported(
                 f"{title} is not supported",
                 "Replace it with supported operators, or end the model before it and do the rest "
@@ -340,12 +342,12 @@ class _Walk:
             self._unknown(node)
             return
         if node.op_type not in THROUGH_CLIENT_STEPS:
-            refuse_client_steps(given)
+            refuse_client_steps(inputs)
         # Of an output the client cuts off what is not whole.
         if node.op_type == "ReduceMean" and self._is_read(node.output[0]):
-            refuse_integers(given)
+            refuse_integers(inputs)
         if node.op_type not in THROUGH_DEAD:
-            refuse_dead(given)
+            refuse_dead(inputs)
         cuts = is_cut(node, operands)
         site = Site(
             node,
@@ -415,8 +417,8 @@ class _Walk:
             is_float = site.attribute("to", 0) in FLOATS
             self.tensors[site.node.output[0]] = replace(x, integer=not is_float)
             return
-        known = [it if isinstance(it, np.ndarray) else None for it in others]
-        self._fold(site.node, [ids, *known])
+        constants = [other if isinstance(other, np.ndarray) else None for other in others]
+        self._fold(site.node, [ids, *constants])
         if site.operator in MEASURES:
             return
         for tensor in filter(None, site.node.output):
@@ -432,7 +434,7 @@ class _Walk:
     def shapes_met(self) -> dict[str, Shape]:
         """Shapes of the private tensors so far, by name."""
         met = self.tensors.items()
-        return {name: found.shape for name, found in met if isinstance(found, Private)}
+        return {name: operand.shape for name, operand in met if isinstance(operand, Private)}
 
     def _fold(self, node: onnx.NodeProto, constants: Sequence[Array | None]) -> None:
         try:
@@ -457,9 +459,9 @@ class _Walk:
         It sees that node alone and shapes that were checked: on a whole model that does not fit
         together it may end the process.
         """
-        given = {name: self.tensors.get(name) for name in node.input if name}
+        operands = {name: self.tensors.get(name) for name in node.input if name}
         inputs, constants = [], []
-        for name, operand in given.items():
+        for name, operand in operands.items():
             if isinstance(operand, Private):
                 kind = onnx.TensorProto.INT64 if operand.integer else onnx.TensorProto.FLOAT
                 shape = operand.shape[:-1] if operand.one_hot else operand.shape
@@ -485,7 +487,7 @@ class _Walk:
     def _output(self, name: str) -> None:
         result = self.tensors.get(name)
         dynamic = any(
-            name in it.output for it in self.nodes if it.op_type == "DynamicQuantizeLinear"
+            name in node.output for node in self.nodes if node.op_type == "DynamicQuantizeLinear"
         )
         if isinstance(result, TensorList):
             why = "it is a sequence of tensors"
@@ -520,9 +522,9 @@ class _Walk:
             return before.id
         if change is None:
             return after.id
-        kept = self.builder.add(change, [after.id], node=output)
-        self.builder.rename(kept, f"{output}.kept")
-        return kept
+        rows = self.builder.add(change, [after.id], node=output)
+        self.builder.rename(rows, f"{output}.kept")
+        return rows
 
     def _problem(self, node: str, operator: str, why: str, instead: str) -> None:
         self.problems.append(Problem(node, operator, why, instead))

@@ -50,7 +50,7 @@ def resolve(model: onnx.ModelProto, given: InputShapes | None) -> dict[str, Shap
     return shapes
 
 
-def _shape(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> Shape:
+def _shape(entry: onnx.ValueInfoProto, user_shape: Sequence[int] | None) -> Shape:
     tensor = entry.type.tensor_type
     declared: list[int | None] | None = None
     if tensor.HasField("shape"):
@@ -61,8 +61,8 @@ def _shape(entry: onnx.ValueInfoProto, given: Sequence[int] | None) -> Shape:
                 f"input {entry.name!r} has shape {_show(declared)}, with an axis that holds "
                 "nothing: export the model with a symbolic axis there, or with its length"
             )
-    if given is not None:
-        shape = tuple(int(size) for size in given)
+    if user_shape is not None:
+        shape = tuple(int(size) for size in user_shape)
         fits = declared is None or (
             len(declared) == len(shape)
             and all(d in (None, s) for d, s in zip(declared, shape, strict=True))

@@ -23,7 +23,11 @@ def fuse_log_softmax(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onn
     `shapes` has those of private tensors, by name.
     """
     differences = _differences(model, shapes)
-    logs = {it.output[0]: it for it in model.graph.node if it.op_type == "LogSoftmax"}
+    logs = {
+        softmax.output[0]: softmax
+        for softmax in model.graph.node
+        if softmax.op_type == "LogSoftmax"
+    }
     logs |= {model.graph.node[index].output[0]: model.graph.node[index] for index in differences}
     powers = [
         index

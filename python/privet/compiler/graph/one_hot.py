@@ -68,13 +68,15 @@ class _Readers:
     def look(self, nodes: Sequence[onnx.NodeProto]) -> None:
         """Through nodes, and those of bodies that see the same names."""
         for node in nodes:
-            for body in (it.g for it in node.attribute if it.HasField("g")):
+            for body in (attr.g for attr in node.attribute if attr.HasField("g")):
                 self.look(body.node)
             if not self._names.intersection(node.input):
                 continue
             table = self._constants.get(node.input[0])
             looks_up = node.op_type == "Gather" and node.input[1] in self._names
-            looks_up = looks_up and all(it.name != "axis" or it.i == 0 for it in node.attribute)
+            looks_up = looks_up and all(
+                attr.name != "axis" or attr.i == 0 for attr in node.attribute
+            )
             if looks_up and isinstance(table, np.ndarray) and table.ndim > 0:
                 self.rows.append(len(table))
             elif node.op_type in MOVES and node.input[0] in self._names:

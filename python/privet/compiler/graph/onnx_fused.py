@@ -57,11 +57,11 @@ class _Surroundings:
 
     def __init__(self, model: onnx.ModelProto) -> None:
         graph = model.graph
-        self._ranks = {it.name: len(it.type.tensor_type.shape.dim) for it in graph.input}
-        self._ranks |= {it.name: len(it.dims) for it in graph.initializer}
-        self.constants = {it.name for it in graph.initializer}
+        self._ranks = {entry.name: len(entry.type.tensor_type.shape.dim) for entry in graph.input}
+        self._ranks |= {tensor.name: len(tensor.dims) for tensor in graph.initializer}
+        self.constants = {tensor.name for tensor in graph.initializer}
         self.read = {name for node in graph.node for name in node.input}
-        self.names = self.read | set(self._ranks) | {it.name for it in graph.output}
+        self.names = self.read | set(self._ranks) | {output.name for output in graph.output}
         for node in graph.node:
             self.names.update(node.output)
             moves = node.domain in DEFAULT_DOMAINS and node.op_type in ("Cast", "Identity")
@@ -73,33 +73,33 @@ class _Surroundings:
 
 
 def _is_known(node: onnx.NodeProto, around: _Surroundings) -> bool:
-    inputs, given = _Inputs(node.input), attributes(node)
+    inputs, attrs = _Inputs(node.input), attributes(node)
     op = node.op_type
     if op in ("FusedConv", "FusedGemm"):
-        return given.get("activation", b"").decode() in ACTIVATIONS
+        return attrs.get("activation", b"").decode() in ACTIVATIONS
     if op == "EmbedLayerNormalization":
         # The place that the mask ends at is for forms of attention which are not listed.
         is_measured = bool(around.read.intersection(node.output[1:2]))
-        return not (is_measured or given.get("mask_index_type", 0) or inputs[7])
+        return not (is_measured or attrs.get("mask_index_type", 0) or inputs[7])
     if op.endswith("LayerNormalization"):
         return not any(node.output[1:3])
     if op in ("Attention", "MultiHeadAttention"):
-        return _is_plain_attention(node, inputs, given, around)
+        return _is_plain_attention(node, inputs, attrs, around)
     if op == "RotaryEmbedding":
-        return given.get("scale", 1.0) == 1.0 and not given.get("is_packed_batching", 0)
+        return attrs.get("scale", 1.0) == 1.0 and not attrs.get("is_packed_batching", 0)
     if op == "DynamicQuantizeLSTM":
         return all(inputs[place] in around.constants for place in (1, 2, 8, 9, 10, 11))
     if op == "MatMulNBits":
         fixed = (name in around.constants for name in inputs.rest(1) if name)
-        return all(fixed) and given.get("bits", 4) in (2, 4, 8) and not inputs[4]
+        return all(fixed) and attrs.get("bits", 4) in (2, 4, 8) and not inputs[4]
     if op == "QLinearSoftmax":
         # Else it depends on its own version of the standard what it is taken over.
-        return given.get("axis", -1) == -1 and bool(inputs[4])
+        return attrs.get("axis", -1) == -1 and bool(inputs[4])
     if op in _POINTS:
         # Without the point the type of the result is another one's.
         scale, point = _POINTS[op]
         has_type = bool(inputs[point]) or (op == "QGemm" and not inputs[scale])
-        return has_type and not given.get("channels_last", 0)
+        return has_type and not attrs.get("channels_last", 0)
     return True
 
 
@@ -113,20 +113,20 @@ _POINTS |= dict.fromkeys(
 
 
 def _is_plain_attention(
-    node: onnx.NodeProto, inputs: _Inputs, given: dict[str, Any], around: _Surroundings
+    node: onnx.NodeProto, inputs: _Inputs, attrs: dict[str, Any], around: _Surroundings
 ) -> bool:
     """Whether it keeps nothing, and its mask, if it has one, is a zero or one for each key."""
     is_of_one = node.op_type == "Attention"
     mask = inputs[3 if is_of_one else 4]
-    if any(node.output[1:]) or any(inputs.rest(6)) or given.get("do_rotary", 0):
+    if any(node.output[1:]) or any(inputs.rest(6)) or attrs.get("do_rotary", 0):
         return False
     if mask and around.rank(mask) != 2:
         return False
     # With more keys than queries ONNX Runtime leaves out others than the standard does.
-    if given.get("unidirectional", 0) and (mask or inputs[5] or not is_of_one):
+    if attrs.get("unidirectional", 0) and (mask or inputs[5] or not is_of_one):
         return False
     if is_of_one:
-        sizes = given.get("qkv_hidden_sizes") or [0]
+        sizes = attrs.get("qkv_hidden_sizes") or [0]
         return len(set(sizes)) == 1 and inputs[1] in around.constants and not inputs[4]
     bias = inputs[3]
     is_packed = not inputs[1] or not inputs[2]
@@ -163,7 +163,9 @@ class _Fused(Parts):
 
     def tensor(self, name: str) -> onnx.TensorProto:
         """A constant of the model."""
-        constant: onnx.TensorProto = next(it for it in self.graph.initializer if it.name == name)
+        constant: onnx.TensorProto = next(
+            tensor for tensor in self.graph.initializer if tensor.name == name
+        )
         return constant
 
     def weights(self, index: int) -> Array:
@@ -209,17 +211,17 @@ class _Fused(Parts):
 
     def conv(self) -> None:
         names = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
-        x = self.add("Conv", [it for it in self.node.input[:3] if it], **self.kept(*names))
+        x = self.add("Conv", [name for name in self.node.input[:3] if name], **self.kept(*names))
         if self.inputs[3]:
             x = self.add("Add", [x, self.inputs[3]])
-        given = self.given.get("activation_params", ())
-        self.activated(x, dict(zip("ab", given, strict=False)))
+        params = self.given.get("activation_params", ())
+        self.activated(x, dict(zip("ab", params, strict=False)))
 
     def gemm(self) -> None:
         names = ("alpha", "beta", "transA", "transB")
-        x = self.add("Gemm", [it for it in self.node.input if it], **self.kept(*names))
+        x = self.add("Gemm", [name for name in self.node.input if name], **self.kept(*names))
         params = (("a", "activation_alpha"), ("b", "activation_beta"))
-        self.activated(x, {key: self.given[it] for key, it in params if it in self.given})
+        self.activated(x, {key: self.given[name] for key, name in params if name in self.given})
 
     def matmul(self) -> None:
         """A product of which each side may be transposed, and which may be scaled."""
@@ -279,11 +281,11 @@ class _Fused(Parts):
         """A norm of the sum of two tensors and perhaps a bias; the sum may be read as well."""
         has_shift = "Simplified" not in self.node.op_type
         shift, bias = (self.inputs[3], self.inputs[4]) if has_shift else ("", self.inputs[3])
-        terms = [it for it in (self.inputs[0], bias, self.inputs[1]) if it]
+        terms = [name for name in (self.inputs[0], bias, self.inputs[1]) if name]
         total = terms[0]
         for place, term in enumerate(terms[1:], 2):
-            wanted = self.node.output[3] if len(self.node.output) > 3 else ""
-            total = self.add("Add", [total, term], wanted if place == len(terms) else "")
+            sum_output = self.node.output[3] if len(self.node.output) > 3 else ""
+            total = self.add("Add", [total, term], sum_output if place == len(terms) else "")
         self.normalised(total, self.inputs[2], shift, self.result)
 
     def embed_norm(self) -> None:
@@ -296,11 +298,11 @@ class _Fused(Parts):
             length = self.add("Gather", [self.add("Shape", [ids]), self.whole("one", 1)])
             numbers = self.add("Range", [self.whole("from", 0), length, self.whole("step", 1)])
             x = self.add("Add", [x, self.add("Gather", [places, numbers])])
-        wanted = self.node.output[2] if len(self.node.output) > 2 else ""
+        sum_output = self.node.output[2] if len(self.node.output) > 2 else ""
         if segments and kinds:
-            x = self.add("Add", [x, self.add("Gather", [kinds, segments])], wanted)
-        elif wanted:
-            x = self.add("Identity", [x], wanted)
+            x = self.add("Add", [x, self.add("Gather", [kinds, segments])], sum_output)
+        elif sum_output:
+            x = self.add("Identity", [x], sum_output)
         self.normalised(x, self.inputs[5], self.inputs[6], self.result)
 
     def whole(self, what: str, value: int | Sequence[int]) -> str:
@@ -358,8 +360,8 @@ class _Fused(Parts):
                 if mask in self.around.constants:
                     mask = self.constant("kept", (self.values(mask) > 0).astype(np.int32))
                 shape = self.whole("row", [0, 1, 1, -1])
-                kept = self.add("Cast", [self.add("Reshape", [mask, shape])], to=1)
-                left_out = self.add("Sub", [self.number("one", 1.0), kept])
+                visible = self.add("Cast", [self.add("Reshape", [mask, shape])], to=1)
+                left_out = self.add("Sub", [self.number("one", 1.0), visible])
                 blocked = self.add("Mul", [left_out, self.number("blocked", filled)])
                 scores = self.add("Add", [scores, blocked])
             if bias:
@@ -374,12 +376,12 @@ class _Fused(Parts):
     def real(self, first: int, axis: int = 1) -> str:
         """What the integers mean that the operator reads there, before their scale and point;
         several scales are those along an axis."""
-        read = [it for it in self.node.input[first : first + 3] if it]
-        return self.add("DequantizeLinear", read, axis=axis)
+        tensors = [name for name in self.node.input[first : first + 3] if name]
+        return self.add("DequantizeLinear", tensors, axis=axis)
 
     def quantised(self, x: str, first: int) -> None:
         """The result: integers by the scale and the point that the operator reads there."""
-        steps = [it for it in self.node.input[first : first + 2] if it]
+        steps = [name for name in self.node.input[first : first + 2] if name]
         self.add("QuantizeLinear", [x, *steps], self.result)
 
     def of_two(self) -> None:
@@ -433,11 +435,13 @@ class _Fused(Parts):
         """An LSTM with integer weights, whose rows and columns are exchanged."""
         weights = []
         for place, steps in ((1, 8), (2, 10)):
-            levels, scale, point = (self.weights(it) for it in (place, steps, steps + 1))
+            levels, scale, point = (self.weights(index) for index in (place, steps, steps + 1))
             if levels.ndim != 3:
                 raise ValueError("weights of an LSTM have three axes")
-            each = [it.reshape(it.shape[0], 1, -1) for it in (scale, point.astype(np.float32))]
-            real = (levels.astype(np.float32) - each[1]) * each[0]
+            scale_and_point = [
+                array.reshape(array.shape[0], 1, -1) for array in (scale, point.astype(np.float32))
+            ]
+            real = (levels.astype(np.float32) - scale_and_point[1]) * scale_and_point[0]
             transposed = np.ascontiguousarray(real.transpose(0, 2, 1), np.float32)
             weights.append(self.constant(f"weights{place}", transposed))
         rest = [self.inputs[place] for place in range(3, 8)]

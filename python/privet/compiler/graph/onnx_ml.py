@@ -44,9 +44,9 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
         return model
     changed = without_nodes(model)
     casts = {node.output[0]: node.input[0] for node in model.graph.node if _to_integer(node)}
-    zeros = {it.name: it.dims for it in model.graph.initializer if _is_zero(it)}
+    zeros = {tensor.name: tensor.dims for tensor in model.graph.initializer if _is_zero(tensor)}
     logs, bases = _logarithms(model), _bases(model)
-    masks = {it.name for it in model.graph.initializer if _is_mask_of_zeros(it)}
+    masks = {tensor.name for tensor in model.graph.initializer if _is_mask_of_zeros(tensor)}
     for node in model.graph.node:
         if _is_classifier(node):
             changed.graph.node.extend(_Classifier(node, changed.graph).nodes())
@@ -84,16 +84,20 @@ def _bases(model: onnx.ModelProto) -> dict[str, tuple[str, bool, str]]:
 
     def of_itself(operator: str) -> dict[str, str]:
         return {
-            it.output[0]: it.input[0]
-            for it in model.graph.node
-            if it.op_type == operator and it.input[0] == it.input[1]
+            node.output[0]: node.input[0]
+            for node in model.graph.node
+            if node.op_type == operator and node.input[0] == node.input[1]
         }
 
     ones, zeros = of_itself("Div"), of_itself("Sub")
-    pairs = [(it, *it.input) for it in model.graph.node if len(it.input) == 2]
-    compared = {a for it, a, b in pairs if it.op_type == "Less" and zeros.get(b) == a}
-    above = {it.output[0]: (a, b) for it, a, b in pairs if it.op_type == "Add" and ones.get(b) == a}
-    below = {it.output[0]: (b, a) for it, a, b in pairs if it.op_type == "Sub" and ones.get(a) == b}
+    pairs = [(node, *node.input) for node in model.graph.node if len(node.input) == 2]
+    compared = {a for node, a, b in pairs if node.op_type == "Less" and zeros.get(b) == a}
+    above = {
+        node.output[0]: (a, b) for node, a, b in pairs if node.op_type == "Add" and ones.get(b) == a
+    }
+    below = {
+        node.output[0]: (b, a) for node, a, b in pairs if node.op_type == "Sub" and ones.get(a) == b
+    }
     transformed = compared & {x for x, _ in above.values()} & {x for x, _ in below.values()}
     return {
         name: (x, is_negated, one)
@@ -149,16 +153,18 @@ def _rounds_to_zero(
 
 def _transformed(node: onnx.NodeProto) -> list[onnx.NodeProto]:
     """A regressor without its post_transform, and that behind it."""
-    given = next((a for a in node.attribute if a.name == "post_transform"), None)
-    if given is None:
+    attribute = next((a for a in node.attribute if a.name == "post_transform"), None)
+    if attribute is None:
         return [node]
-    transform = NUMBERED[given.i] if given.type == onnx.AttributeProto.INT else given.s.decode()
+    transform = (
+        NUMBERED[attribute.i] if attribute.type == onnx.AttributeProto.INT else attribute.s.decode()
+    )
     after = TRANSFORMS.get(transform)
     targets = next((a.i for a in node.attribute if a.name == "n_targets"), 1)
     if after is None or (targets == 1 and transform != "PROBIT"):
         return [node]  # ONNX Runtime leaves one number as it is
     raw = deepcopy(node)
-    raw.attribute.remove(given)
+    raw.attribute.remove(attribute)
     raw.output[:] = [f"{node.output[0]}_raw"]
     axis: dict[str, Any] = {"axis": 1} if after == "Softmax" else {}
     post = helper.make_node(after, raw.output, node.output, name=node.name, **axis)

@@ -65,13 +65,15 @@ def _of_runtime(model: onnx.ModelProto) -> onnx.ModelProto:
     norms = {"SimplifiedLayerNormalization"}
     if opset_of(model) < 17:
         norms.add("LayerNormalization")
-    if not any(it.op_type in norms and it.domain in DEFAULT_DOMAINS for it in model.graph.node):
+    if not any(
+        layer.op_type in norms and layer.domain in DEFAULT_DOMAINS for layer in model.graph.node
+    ):
         return model
     moved = deepcopy(model)
     for node in moved.graph.node:
         if node.op_type in norms and node.domain in DEFAULT_DOMAINS:
             node.domain = FUSED_DOMAIN
-    if not any(it.domain == FUSED_DOMAIN for it in moved.opset_import):
+    if not any(opset.domain == FUSED_DOMAIN for opset in moved.opset_import):
         moved.opset_import.append(onnx.helper.make_opsetid(FUSED_DOMAIN, 1))
     return moved
 
@@ -107,9 +109,9 @@ def _types(graph: onnx.GraphProto) -> set[int]:
 
 
 def _check_types(model: onnx.ModelProto, source: ModelSource) -> None:
-    known = set(onnx.TensorProto.DataType.values())
+    types = set(onnx.TensorProto.DataType.values())
     for tensor in _tensors(model.graph):
-        if tensor.data_type not in known:
+        if tensor.data_type not in types:
             raise InvalidModel(
                 f"{_title(source)}: constant {tensor.name!r} has a data type {tensor.data_type} "
                 "that ONNX does not know: export the model again, or with an older opset"
@@ -121,7 +123,7 @@ def _check_texts(graph: onnx.GraphProto) -> None:
     equation of Einsum is none: ONNX's own inference of shapes never ends on one with two ellipses
     in a term."""
     named = (*graph.input, *graph.output, *graph.initializer, *graph.node)
-    names = [graph.name, *(it.name for it in named)]
+    names = [graph.name, *(element.name for element in named)]
     for node in graph.node:
         names += [node.op_type, node.domain, *node.input, *node.output]
     if wrong := [name for name in names if not isinstance(name, str)]:
@@ -167,7 +169,9 @@ def _sequences_apart(model: onnx.ModelProto) -> onnx.ModelProto:
     Of an output `probabilities`, as classifiers of several labels have it, come `probabilities_0`,
     `probabilities_1` and so on.
     """
-    lists = {it.output[0]: it for it in model.graph.node if it.op_type == "SequenceConstruct"}
+    lists = {
+        node.output[0]: node for node in model.graph.node if node.op_type == "SequenceConstruct"
+    }
     if not any(output.name in lists for output in model.graph.output):
         return model
     apart = deepcopy(model)
@@ -223,7 +227,7 @@ def _in_order(model: onnx.ModelProto) -> onnx.ModelProto:
     nodes = model.graph.node
     makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
     before = [{makers[name] for name in names_read(node) if name in makers} for node in nodes]
-    if all(max(found, default=-1) < index for index, found in enumerate(before)):
+    if all(max(indices, default=-1) < index for index, indices in enumerate(before)):
         return model
     changed = without_nodes(model)
     try:
@@ -239,8 +243,8 @@ def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     nothing reads it."""
     bare = [
         index
-        for index, it in enumerate(model.graph.output)
-        if it.type.HasField("tensor_type") and not it.type.tensor_type.HasField("shape")
+        for index, output in enumerate(model.graph.output)
+        if output.type.HasField("tensor_type") and not output.type.tensor_type.HasField("shape")
     ]
     if not bare:
         return model

@@ -59,12 +59,12 @@ class _Classifier(Parts):
         elif scores:
             self.add("Identity", [raw], scores)
         if label:
-            each = raw
+            votes = raw
             if two:
-                each = self.add("Concat", [raw, below], axis=1)
+                votes = self.add("Concat", [raw, below], axis=1)
             elif pairs:
-                each = self._votes(raw, len(classes))
-            self.label(each, classes, label)
+                votes = self._votes(raw, len(classes))
+            self.label(votes, classes, label)
         return self.emitted
 
     def _votes(self, raw: str, classes: int) -> str:

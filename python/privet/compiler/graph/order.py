@@ -63,10 +63,10 @@ def compared_values(graph: Graph) -> set[int]:
 def may_be_missing(graph: Graph) -> set[int]:
     """Those of `compared_values` of which any number may be NaN."""
     trees = [node.operation for node in graph.nodes if isinstance(node.operation, op.Trees)]
-    return compared_values(graph) if all(it.missing for it in trees) else set()
+    return compared_values(graph) if all(tree.missing for tree in trees) else set()
 
 
 def only_compares(graph: Graph) -> bool:
     """Whether the graph is trees on places of its inputs: no value can leave its range."""
-    known = all(isinstance(node.operation, (*MOVING, op.Trees)) for node in graph.nodes)
-    return known and {entry.value for entry in graph.inputs} <= compared_values(graph)
+    all_compare = all(isinstance(node.operation, (*MOVING, op.Trees)) for node in graph.nodes)
+    return all_compare and {entry.value for entry in graph.inputs} <= compared_values(graph)

@@ -57,7 +57,11 @@ def bound_masks(model: onnx.ModelProto) -> onnx.ModelProto:
         if node.domain in DEFAULT_DOMAINS and (maker := _maker(node, constants, private))
     }
     masks = _only_masks(model) if makers else set()
-    makers = {index: it for index, it in makers.items() if masks.issuperset(nodes[index].output)}
+    makers = {
+        index: mask_maker
+        for index, mask_maker in makers.items()
+        if masks.issuperset(nodes[index].output)
+    }
     if not makers:
         return model
     _check_whole(model, [nodes[index] for index in makers], constants)
@@ -96,17 +100,19 @@ def _check_whole(
 def _whole(model: onnx.ModelProto, constants: Mapping[str, Array]) -> set[str]:
     """Tensors of whole numbers or truth values."""
     whole = {name for name, array in constants.items() if (array == np.rint(array)).all()}
-    whole |= {it.name for it in model.graph.input if it.type.tensor_type.elem_type in WHOLE}
+    whole |= {
+        entry.name for entry in model.graph.input if entry.type.tensor_type.elem_type in WHOLE
+    }
     for node in model.graph.node:
-        given = node.input[1:] if node.op_type == "Where" else node.input
+        inputs = node.input[1:] if node.op_type == "Where" else node.input
         moves = node.op_type in _THROUGH - _OF_WHOLE - {"Concat", "Where"}
-        given = node.input[:1] if moves else given
+        inputs = node.input[:1] if moves else inputs
         keeps = moves or node.op_type in _OF_WHOLE | {"Concat", "Where"}
         is_truth = node.op_type in _TRUTHS or (
             node.op_type == "Cast"
-            and any(it.name == "to" and it.i in WHOLE for it in node.attribute)
+            and any(attr.name == "to" and attr.i in WHOLE for attr in node.attribute)
         )
-        if is_truth or (keeps and whole.issuperset(given)):
+        if is_truth or (keeps and whole.issuperset(inputs)):
             whole.update(node.output)
     return whole
 
@@ -115,15 +121,17 @@ def _constants(model: onnx.ModelProto) -> dict[str, Array]:
     """Single numbers by name: initialisers, and values of Constant nodes."""
     tensors = {t.name: t for t in model.graph.initializer}
     for node in model.graph.node:
-        values = [it.t for it in node.attribute if it.name == "value"]
+        values = [attr.t for attr in node.attribute if attr.name == "value"]
         if node.op_type == "Constant" and values and node.output:
             tensors[node.output[0]] = values[0]
-    return {name: array_of(it) for name, it in tensors.items() if math.prod(it.dims) == 1}
+    return {
+        name: array_of(tensor) for name, tensor in tensors.items() if math.prod(tensor.dims) == 1
+    }
 
 
 def _private(model: onnx.ModelProto) -> set[str]:
-    held = {tensor.name for tensor in model.graph.initializer}
-    private = {entry.name for entry in model.graph.input} - held
+    initializers = {tensor.name for tensor in model.graph.initializer}
+    private = {entry.name for entry in model.graph.input} - initializers
     for node in model.graph.node:
         if private.intersection(names_read(node)) and node.op_type not in ("Shape", "Size"):
             private.update(node.output)
@@ -199,9 +207,9 @@ def _only_masks(model: onnx.ModelProto) -> set[str]:
     for node in reversed(model.graph.node):
         for name in set(node.output) - ends:
             readers = read_by[name]
-            if readers and all(_multiplies(it, factors) for it in readers):
+            if readers and all(_multiplies(reader, factors) for reader in readers):
                 factors.add(name)
-            if readers and all(_masks(it, name, masks, factors) for it in readers):
+            if readers and all(_masks(reader, name, masks, factors) for reader in readers):
                 masks.add(name)
     return masks
 

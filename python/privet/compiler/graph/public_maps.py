@@ -134,9 +134,9 @@ def times_public(site: Site, x: Private, factors: Array) -> Private:
 
 def as_rows(site: Site, x: Private, axes: Sequence[int]) -> tuple[Private, Shape]:
     """`[rows, n]` with some axes as the columns; the shape of the others comes along."""
-    kept = [axis for axis in range(len(x.shape)) if axis not in axes]
-    turned = site.transpose(x, (*kept, *axes))
-    ahead = tuple(x.shape[axis] for axis in kept)
+    other_axes = [axis for axis in range(len(x.shape)) if axis not in axes]
+    turned = site.transpose(x, (*other_axes, *axes))
+    ahead = tuple(x.shape[axis] for axis in other_axes)
     rows = math.prod(ahead)
     return site.reshape(turned, (rows, math.prod(x.shape) // rows)), ahead
 

@@ -38,7 +38,7 @@ def expanded(
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:
     """A node's attributes by name; texts are bytes."""
-    return {it.name: helper.get_attribute_value(it) for it in node.attribute}
+    return {attr.name: helper.get_attribute_value(attr) for attr in node.attribute}
 
 
 def labels(given: Mapping[str, Any]) -> Array:

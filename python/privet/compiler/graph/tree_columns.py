@@ -115,24 +115,24 @@ def trace(graph: onnx.GraphProto) -> dict[str, Table]:
 
 class _Trace:
     def __init__(self, graph: onnx.GraphProto) -> None:
-        self.constants = {it.name: array_of(it) for it in graph.initializer}
+        self.constants = {tensor.name: array_of(tensor) for tensor in graph.initializer}
         self.tables: dict[str, Table] = {}
         for entry in graph.input:
             kind, dims = entry.type.tensor_type.elem_type, entry.type.tensor_type.shape.dim
-            known = len(dims) == 2 and 0 < dims[1].dim_value <= MOST_COLUMNS
-            if known and (kind == FLOAT or kind in WHOLE) and entry.name not in self.constants:
+            is_table = len(dims) == 2 and 0 < dims[1].dim_value <= MOST_COLUMNS
+            if is_table and (kind == FLOAT or kind in WHOLE) and entry.name not in self.constants:
                 columns = (Column(entry.name, place) for place in range(dims[1].dim_value))
                 self.tables[entry.name] = Table(tuple(columns), kind)
         for node in graph.node:
             self._follow(node)
 
     def _follow(self, node: onnx.NodeProto) -> None:
-        given = attributes(node)
-        if node.op_type == "Constant" and "value" in given:
-            self.constants[node.output[0]] = array_of(given["value"])
+        attrs = attributes(node)
+        if node.op_type == "Constant" and "value" in attrs:
+            self.constants[node.output[0]] = array_of(attrs["value"])
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
         follow = _NODES.get((domain, node.op_type))
-        tables = follow(self, node, given) if follow is not None else None
+        tables = follow(self, node, attrs) if follow is not None else None
         for name, table in zip(node.output, tables or (), strict=False):
             if len(table.columns) <= MOST_COLUMNS:
                 self.tables[name] = table
@@ -163,48 +163,48 @@ def _each(table: Table, steps: Sequence[tuple[Apply, Array]]) -> Tables:
         if row.size not in (1, count) or falls or not np.isfinite(row).all():
             return None
         rows.append([(apply, float(x)) for x in np.broadcast_to(row, count)])
-    columns = [it.then(*(row[i] for row in rows)) for i, it in enumerate(table.columns)]
+    columns = [column.then(*(row[i] for row in rows)) for i, column in enumerate(table.columns)]
     return [replace(table, columns=tuple(columns), kind=FLOAT)]
 
 
-def _identity(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _identity(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     table = trace.table(node.input[0])
     return None if table is None else [table]
 
 
-def _scaler(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _scaler(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     table = trace.table(node.input[0])
-    offset, scale = (np.array(given.get(key, ()), np.float32) for key in ("offset", "scale"))
+    offset, scale = (np.array(attrs.get(key, ()), np.float32) for key in ("offset", "scale"))
     if table is None or not offset.size or not scale.size:
         return None
     return _each(table, [(np.subtract, offset), (np.multiply, scale)])
 
 
-def _imputer(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
-    table, replaced = trace.floats(node.input[0]), given.get("replaced_value_float", 0.0)
+def _imputer(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+    table, replaced = trace.floats(node.input[0]), attrs.get("replaced_value_float", 0.0)
     if table is None or np.isfinite(replaced):
         return None
     if np.isinf(replaced):
         return [table]  # what is given is finite
-    return _each(table, [(fill, np.array(given.get("imputed_value_floats", ()), np.float32))])
+    return _each(table, [(fill, np.array(attrs.get("imputed_value_floats", ()), np.float32))])
 
 
-def _binarizer(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _binarizer(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     table = trace.floats(node.input[0])
-    return None if table is None else _each(table, [(above, np.array(given.get("threshold", 0.0)))])
+    return None if table is None else _each(table, [(above, np.array(attrs.get("threshold", 0.0)))])
 
 
-def _cast(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
-    table, to = trace.table(node.input[0], nested=True), given.get("to")
+def _cast(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+    table, to = trace.table(node.input[0], nested=True), attrs.get("to")
     if table is None or to not in (FLOAT, *_INTEGERS):
         return None
     if table.kind == FLOAT and to in _INTEGERS:
-        columns = tuple(it.then((whole, 0.0)) for it in table.columns)
+        columns = tuple(column.then((whole, 0.0)) for column in table.columns)
         return [replace(table, columns=columns, kind=to)]
     return [replace(table, kind=to)]
 
 
-def _arithmetic(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _arithmetic(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     x, other = node.input
     if node.op_type in ("Add", "Mul") and x in trace.constants:
         x, other = other, x
@@ -218,9 +218,9 @@ def _arithmetic(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     return _each(table, [(ARITHMETIC[node.op_type], constant)])
 
 
-def _clip(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _clip(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     table = trace.floats(node.input[0])
-    bounds = [np.array(given[key]) if key in given else None for key in ("min", "max")]
+    bounds = [np.array(attrs[key]) if key in attrs else None for key in ("min", "max")]
     for index, name in enumerate(node.input[1:3]):
         if name:
             if name not in trace.constants:
@@ -234,26 +234,26 @@ def _clip(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     return None if table is None else _each(table, steps)
 
 
-def _encoder(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _encoder(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     """OneHotEncoder: for each category 1 where the number is that."""
-    table, categories = trace.table(node.input[0]), given.get("cats_int64s", [])
+    table, categories = trace.table(node.input[0]), attrs.get("cats_int64s", [])
     if table is None or not categories:
         return None
     codes = [Code((int(key),), (1.0,), 0.0) for key in categories]
     if table.kind == FLOAT:
-        table = replace(table, columns=tuple(it.then((whole, 0.0)) for it in table.columns))
+        table = replace(table, columns=tuple(column.then((whole, 0.0)) for column in table.columns))
     return _coded(table, codes, nested=len(codes))
 
 
-def _labels(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _labels(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     """LabelEncoder from whole numbers to numbers."""
-    table, keys = trace.table(node.input[0]), given.get("keys_int64s", [])
+    table, keys = trace.table(node.input[0]), attrs.get("keys_int64s", [])
     if table is None or table.kind == FLOAT or len(set(keys)) < len(keys) or not keys:
         return None
     for suffix, default, kind in (("int64s", -1, onnx.TensorProto.INT64), ("floats", 0.0, FLOAT)):
-        values = given.get(f"values_{suffix}", [])
+        values = attrs.get(f"values_{suffix}", [])
         if len(values) == len(keys):
-            other = given.get(f"default_{suffix[:-1]}", default)
+            other = attrs.get(f"default_{suffix[:-1]}", default)
             code = Code(tuple(map(int, keys)), tuple(map(float, values)), float(other))
             coded = _coded(table, [code])
             return coded and [replace(coded[0], kind=kind)]
@@ -261,17 +261,17 @@ def _labels(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
 
 
 def _coded(table: Table, codes: Sequence[Code], *, nested: int = 0) -> Tables:
-    if any(it.code is not None for it in table.columns):
+    if any(column.code is not None for column in table.columns):
         return None
     if not all(code.keeps_order for code in codes):
         return None
     if any(abs(key) >= MOST_WHOLE for code in codes for key in code.keys):
         return None
-    columns = tuple(replace(it, code=code) for it in table.columns for code in codes)
+    columns = tuple(replace(column, code=code) for column in table.columns for code in codes)
     return [Table(columns, FLOAT, nested=nested)]
 
 
-def _reshape(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _reshape(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     """To rows again: `[-1, columns]`, or that with -1 at the other end."""
     table, shape = trace.table(node.input[0], nested=True), trace.constants.get(node.input[1])
     if table is None or shape is None:
@@ -281,18 +281,20 @@ def _reshape(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     return [replace(table, nested=0)] if rows or target == [0, -1] else None
 
 
-def _flatten(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _flatten(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     table = trace.table(node.input[0], nested=True)
-    return None if table is None or given.get("axis", 1) != 1 else [replace(table, nested=0)]
+    return None if table is None or attrs.get("axis", 1) != 1 else [replace(table, nested=0)]
 
 
-def _concat(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _concat(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     tables = [trace.table(name) for name in node.input]
-    known = [it for it in tables if it is not None]
-    one_kind = len({it.kind for it in known}) == 1
-    if len(known) < len(tables) or not one_kind or given.get("axis", 1) not in (-1, 1):
+    sources = [table for table in tables if table is not None]
+    one_kind = len({table.kind for table in sources}) == 1
+    if len(sources) < len(tables) or not one_kind or attrs.get("axis", 1) not in (-1, 1):
         return None
-    return [replace(known[0], columns=tuple(it for table in known for it in table.columns))]
+    return [
+        replace(sources[0], columns=tuple(column for table in sources for column in table.columns))
+    ]
 
 
 def _picked(table: Table | None, places: Sequence[int]) -> Tables:
@@ -303,25 +305,25 @@ def _picked(table: Table | None, places: Sequence[int]) -> Tables:
     return [replace(table, columns=columns, nested=len(columns) if table.nested else 0)]
 
 
-def _extractor(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _extractor(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     """ArrayFeatureExtractor, and Gather of columns."""
     table, places = trace.table(node.input[0], nested=True), trace.constants.get(node.input[1])
     if table is None or places is None:
         return None
     last = (-1, 2 if table.nested else 1)
-    if node.op_type == "Gather" and (places.ndim != 1 or given.get("axis", 0) not in last):
+    if node.op_type == "Gather" and (places.ndim != 1 or attrs.get("axis", 0) not in last):
         return None
     return _picked(table, [int(place) for place in places.ravel()])
 
 
-def _slice(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _slice(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     table = trace.table(node.input[0])
     lists: list[list[int]] = []
     keys: tuple[tuple[str, list[int] | None], ...]
     keys = (("starts", None), ("ends", None), ("axes", None), ("steps", [1]))
     for index, (key, default) in enumerate(keys):
         name = node.input[index + 1] if index + 1 < len(node.input) else ""
-        values = trace.constants.get(name) if name else given.get(key, default)
+        values = trace.constants.get(name) if name else attrs.get(key, default)
         if values is None:
             return None
         lists.append([int(x) for x in np.ravel(values)])
@@ -331,11 +333,11 @@ def _slice(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
     return _picked(table, range(len(table.columns))[slice(starts[0], ends[0], steps[0])])
 
 
-def _split(trace: _Trace, node: onnx.NodeProto, given: Given) -> Tables:
+def _split(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     table = trace.table(node.input[0])
-    if table is None or given.get("axis", 0) not in (-1, 1):
+    if table is None or attrs.get("axis", 0) not in (-1, 1):
         return None
-    sizes = given.get("split")
+    sizes = attrs.get("split")
     if len(node.input) > 1:
         sizes = trace.constants.get(node.input[1])
     count, parts = len(table.columns), len(node.output)

@@ -59,13 +59,15 @@ def fold_scalers(model: onnx.ModelProto) -> onnx.ModelProto:
         table = tables.get(node.input[0]) if _is_ensemble(node) else None
         if table is not None and not table.nested and (moving := _Moved.of(node, table, tables)):
             moved[index] = moving
-    while any(not it.is_plain for it in moved.values()):
-        changed, own = _changed(model, moved, tables)
-        taken = _read_otherwise(changed, own)
-        kept = {index: it for index, it in moved.items() if taken.isdisjoint(it.places)}
-        if len(kept) == len(moved):
+    while any(not entry.is_plain for entry in moved.values()):
+        changed, internal = _changed(model, moved, tables)
+        taken = _read_otherwise(changed, internal)
+        remaining = {
+            index: entry for index, entry in moved.items() if taken.isdisjoint(entry.places)
+        }
+        if len(remaining) == len(moved):
             return changed
-        moved = kept
+        moved = remaining
     return model
 
 
@@ -80,20 +82,22 @@ def _changed(
     their columns make."""
     changed = without_nodes(model)
     rows = _Rows(changed.graph, tables)
-    own: set[str] = set()
+    internal: set[str] = set()
     for index, node in enumerate(model.graph.node):
         if index in moved:
             node = moved[index].node(rows)
-            own.update(node.output)
+            internal.update(node.output)
         changed.graph.node.append(node)
-    return changed, own | rows.tensors
+    return changed, internal | rows.tensors
 
 
-def _read_otherwise(model: onnx.ModelProto, own: set[str]) -> set[str]:
+def _read_otherwise(model: onnx.ModelProto, internal: set[str]) -> set[str]:
     """Outputs, and what nodes read that neither are trees nor make what is in `own`."""
     outputs = [output.name for output in model.graph.output]
     nodes, _ = needed(model.graph.node, outputs)
-    others = (it for it in nodes if own.isdisjoint(it.output) and it.op_type not in _TREES)
+    others = (
+        node for node in nodes if internal.isdisjoint(node.output) and node.op_type not in _TREES
+    )
     return {*outputs, *(name for node in others for name in names_read(node))}
 
 
@@ -116,7 +120,7 @@ class _Rows:
         if len(places) == len(self.tables[source].columns):
             return name
         indices = f"columns {' '.join(map(str, places))}"
-        if all(it.name != indices for it in self.graph.initializer):
+        if all(initializer.name != indices for initializer in self.graph.initializer):
             tensor = onnx.numpy_helper.from_array(np.array(places, np.int64), indices)
             self.graph.initializer.append(tensor)
         return self._add("Gather", [name, indices], axis=1)
@@ -158,10 +162,10 @@ class _Moved:
     @classmethod
     def of(cls, node: onnx.NodeProto, table: Table, tables: Mapping[str, Table]) -> _Moved | None:
         """None if some node's test cannot be one of a column of an input."""
-        given = attributes(node)
-        lists = [given.get(f"nodes_{key}", []) for key in ("modes", "values", "featureids")]
-        lists.append(given.get(_TRACKS) or [0] * len(lists[0]))
-        if len({len(it) for it in lists}) > 1:
+        attrs = attributes(node)
+        lists = [attrs.get(f"nodes_{key}", []) for key in ("modes", "values", "featureids")]
+        lists.append(attrs.get(_TRACKS) or [0] * len(lists[0]))
+        if len({len(entries) for entries in lists}) > 1:
             return None
         tests = {}
         for index, (mode, value, feature, track) in enumerate(zip(*lists, strict=True)):
@@ -170,9 +174,11 @@ class _Moved:
             if mode not in _COMPARE or not 0 <= feature < len(table.columns):
                 return None
             tests[index] = _moved(table.columns[feature], mode, value, bool(track))
-        floats = [it for it in table.columns if tables[it.source].kind == FLOAT]
-        fills = any(it.code is not None or not np.isnan(_run(it.steps, _NAN)) for it in floats)
-        return cls(node, table, tests, decides=fills or _TRACKS in given)
+        floats = [column for column in table.columns if tables[column.source].kind == FLOAT]
+        fills = any(
+            column.code is not None or not np.isnan(_run(column.steps, _NAN)) for column in floats
+        )
+        return cls(node, table, tests, decides=fills or _TRACKS in attrs)
 
     @property
     def is_plain(self) -> bool:
@@ -186,21 +192,21 @@ class _Moved:
         ensemble = deepcopy(self._node)
         ensemble.input[0] = rows.of(self.places)
         new = self._lists()
-        kept = [a for a in self._node.attribute if a.name not in new]
+        rest = [a for a in self._node.attribute if a.name not in new]
         del ensemble.attribute[:]
-        ensemble.attribute.extend([*kept, *(helper.make_attribute(*it) for it in new.items())])
+        ensemble.attribute.extend([*rest, *(helper.make_attribute(*item) for item in new.items())])
         return ensemble
 
     def _lists(self) -> dict[str, list[Any]]:
         """The attributes that tell the tests."""
-        given = attributes(self._node)
-        lists: dict[str, list[Any]] = {key: list(given[f"nodes_{key}"]) for key in _CHANGED}
+        attrs = attributes(self._node)
+        lists: dict[str, list[Any]] = {key: list(attrs[f"nodes_{key}"]) for key in _CHANGED}
         ids = [(source, place) for source, columns in self.places.items() for place in columns]
         feature = {id: index for index, id in enumerate(ids)}
         tracks, below = [0] * len(lists["modes"]), [0.0] * len(lists["modes"])
         tests = self._tests.values()
-        ends = _largest([(it.steps, it.bound, it.strict) for it in tests])
-        starts = _largest([(it.steps, it.least or 0.0, True) for it in tests])
+        ends = _largest([(entry.steps, entry.bound, entry.strict) for entry in tests])
+        starts = _largest([(entry.steps, entry.least or 0.0, True) for entry in tests])
         for (index, test), end, start in zip(self._tests.items(), ends, starts, strict=True):
             column = self._table.columns[lists["featureids"][index]]
             lists["featureids"][index] = feature[column.source, column.place]
@@ -258,17 +264,19 @@ def _coded(column: Column, code: Code, holds: Callable[[Array], bool], missing: 
     return _Test(column.steps, float(last), not keys, not others, at_missing, float(first))
 
 
-def _largest(asked: Sequence[tuple[tuple[Step, ...], float, bool]]) -> Array:
+def _largest(tests: Sequence[tuple[tuple[Step, ...], float, bool]]) -> Array:
     """For each steps, bound and strictness the largest number that steps keep up to the bound, or
     below it."""
     groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for index, (steps, _, _) in enumerate(asked):
+    for index, (steps, _, _) in enumerate(tests):
         groups[tuple(apply for apply, _ in steps)].append(index)
-    largest = np.zeros(len(asked), np.float32)
+    largest = np.zeros(len(tests), np.float32)
     for functions, places in groups.items():
-        constants = np.array([[it for _, it in asked[index][0]] for index in places], np.float32)
-        bounds = np.array([asked[index][1] for index in places], np.float32)
-        strict = np.array([asked[index][2] for index in places])
+        constants = np.array(
+            [[constant for _, constant in tests[index][0]] for index in places], np.float32
+        )
+        bounds = np.array([tests[index][1] for index in places], np.float32)
+        strict = np.array([tests[index][2] for index in places])
         largest[places] = _halved(list(zip(functions, constants.T, strict=True)), bounds, strict)
     return largest
 
@@ -287,6 +295,6 @@ def _halved(steps: Sequence[tuple[Any, Array]], bounds: Array, strict: Array) ->
     high = np.full(bounds.shape, LARGEST, np.int64)
     while (low < high).any():
         middle = (low + high + 1) >> 1
-        kept = holds(middle)
-        low, high = np.where(kept, middle, low), np.where(kept, high, middle - 1)
+        fits = holds(middle)
+        low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
     return number_at(low)

@@ -60,9 +60,9 @@ def spans(site: Site, spatial: Sequence[int], kernel: Sequence[int]) -> list[Spa
     rank = len(spatial)
     strides = site.ints("strides") or [1] * rank
     dilations = site.ints("dilations") or [1] * rank
-    for what, sizes in (("kernel", kernel), ("strides", strides), ("dilations", dilations)):
+    for name, sizes in (("kernel", kernel), ("strides", strides), ("dilations", dilations)):
         if len(sizes) != rank or min(sizes) < 1:
-            site.refuse(f"{what} {list(sizes)} over {rank} axes", "Each must be at least 1")
+            site.refuse(f"{name} {list(sizes)} over {rank} axes", "Each must be at least 1")
     reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     ceil = bool(site.attribute("ceil_mode", 0))
     begin, end = _pads(site, spatial, strides, reach)

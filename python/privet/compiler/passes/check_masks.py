@@ -56,14 +56,17 @@ def masks_hold(graph: Graph, ends: Mapping[int, tuple[float, float]], margin: fl
     reach = {id: margin * max(-low, high, 0.0) for id, (low, high) in ends.items()}
     lowered: dict[int, _Lowered] = {}
     for node in graph.nodes:
-        operation, known = node.operation, [lowered.get(id) for id in node.inputs]
+        operation, inputs = node.operation, [lowered.get(id) for id in node.inputs]
         if _blocks(operation):
             low, high = ends[node.inputs[0]]
             if not -1.0 <= low <= high <= 1.0:
                 return False
             lowered[node.output] = _Lowered(0.0, is_mask=True)
-        elif any(known):
-            reaches = [it or _Lowered(reach[id]) for it, id in zip(known, node.inputs, strict=True)]
+        elif any(inputs):
+            reaches = [
+                operand or _Lowered(reach[id])
+                for operand, id in zip(inputs, node.inputs, strict=True)
+            ]
             if isinstance(operation, op.MaxPool2d):
                 if reaches[0].is_mask or 2.0 * reaches[0].reach + NOTHING > op.BLOCKED:
                     return False
@@ -85,7 +88,10 @@ class _Lowered:
 
 def _passed(operation: Operation, operands: Sequence[_Lowered]) -> _Lowered | None:
     """What comes of lowered values, if they stay such."""
-    reaches, is_mask = [it.reach for it in operands], all(it.is_mask for it in operands)
+    reaches, is_mask = (
+        [operand.reach for operand in operands],
+        all(operand.is_mask for operand in operands),
+    )
     if isinstance(operation, op.Add | op.Sub):
         return _Lowered(sum(reaches), is_mask)
     if isinstance(operation, op.AddConstant):

@@ -117,12 +117,12 @@ def _check_constants(graph: Graph, node: Node, ring_bits: int, scale_bits: int) 
 
 
 def _check(
-    node: Node, what: str, constants: Array, scale: int, limit: int, scale_bits: int
+    node: Node, part: str, constants: Array, scale: int, limit: int, scale_bits: int
 ) -> None:
     magnitude = float(np.abs(constants).max(initial=0.0))
-    if what == "weights" and 0 < magnitude < math.ldexp(1.0, -scale - 1):
+    if part == "weights" and 0 < magnitude < math.ldexp(1.0, -scale - 1):
         raise OverflowRisk(
-            f"layer {node.name}: {what} up to {magnitude:.4g} are all zero at scale {scale}. "
+            f"layer {node.name}: {part} up to {magnitude:.4g} are all zero at scale {scale}. "
             "Compile with a larger --scale, or rescale the model's weights",
             layer=node.name,
             magnitude=magnitude,
@@ -131,7 +131,7 @@ def _check(
     needed = math.frexp(magnitude)[1] + scale if magnitude else 0
     if needed > limit:
         raise OverflowRisk(
-            f"layer {node.name}: {what} up to {magnitude:.4g} need {needed} bits at scale {scale}, "
+            f"layer {node.name}: {part} up to {magnitude:.4g} need {needed} bits at scale {scale}, "
             f"and at most {limit} are possible. Compile with more --bits, with a --scale below "
             f"{scale_bits}, or rescale the model's weights",
             layer=node.name,

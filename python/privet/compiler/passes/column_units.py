@@ -45,21 +45,25 @@ def column_units(graph: Graph, batches: Sequence[Sequence[Array]]) -> dict[int, 
 def in_units(graph: Graph, units: Mapping[int, Array], opset: int) -> tuple[Front, Graph]:
     """What clients compute, and the graph of what that makes."""
     names = {
-        it.value: f"{it.name} in units of its columns" for it in graph.inputs if it.value in units
+        entry.value: f"{entry.name} in units of its columns"
+        for entry in graph.inputs
+        if entry.value in units
     }
-    given = tuple(
-        Given(it.name, "integer" if it.one_hot else "real", graph.input_shape(it))
-        for it in graph.inputs
+    entries = tuple(
+        Given(entry.name, "integer" if entry.one_hot else "real", graph.input_shape(entry))
+        for entry in graph.inputs
     )
     factors = {f"{names[id]}, factors": array[:1] for id, array in units.items()}
     nodes = [
-        HeadNode("Mul", (it.name, f"{names[it.value]}, factors"), (names[it.value],), {})
-        for it in graph.inputs
-        if it.value in units
+        HeadNode("Mul", (entry.name, f"{names[entry.value]}, factors"), (names[entry.value],), {})
+        for entry in graph.inputs
+        if entry.value in units
     ]
-    inner = tuple(names.get(it.value, it.name) for it in graph.inputs)
-    front = Front(given, Head(opset, inner, tuple(nodes), factors))
-    inputs = tuple(replace(it, name=name) for it, name in zip(graph.inputs, inner, strict=True))
+    inner = tuple(names.get(entry.value, entry.name) for entry in graph.inputs)
+    front = Front(entries, Head(opset, inner, tuple(nodes), factors))
+    inputs = tuple(
+        replace(entry, name=name) for entry, name in zip(graph.inputs, inner, strict=True)
+    )
     values = {
         id: replace(value, name=names.get(id, value.name)) for id, value in graph.values.items()
     }
@@ -106,8 +110,8 @@ class _Units:
             self.by[node.output] = first * second
             return None
         if isinstance(operation, _MOVED):
-            each = [self.by.get(id, np.ones(rewriter.old.values[id].shape)) for id in old]
-            self.by[node.output] = operation.real(each, shape)
+            units = [self.by.get(id, np.ones(rewriter.old.values[id].shape)) for id in old]
+            self.by[node.output] = operation.real(units, shape)
             return None
         return rewriter.add(node, operation, *(self._multiplied(node.name, id) for id in old))
 

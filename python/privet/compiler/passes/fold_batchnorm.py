@@ -134,5 +134,5 @@ def _convolve(
     layer = op.Conv2d(factor.reshape(-1, 1, 1, 1), offset, groups=len(factor))
     if image == shape:
         return rewriter.add(node, layer, x)
-    seen = rewriter.add_new(node.name, op.Reshape(image), x)
-    return rewriter.add(node, op.Reshape(shape), rewriter.add_new(node.name, layer, seen))
+    view = rewriter.add_new(node.name, op.Reshape(image), x)
+    return rewriter.add(node, op.Reshape(shape), rewriter.add_new(node.name, layer, view))

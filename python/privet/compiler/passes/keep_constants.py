@@ -41,7 +41,7 @@ def parted(function: Function) -> tuple[list[Step], Function]:
         if any(0 in step.operands for step in steps[1:]):
             break
         leading.append(steps.pop(0))
-        steps = [replace(it, operands=tuple(at - 1 for at in it.operands)) for it in steps]
+        steps = [replace(step, operands=tuple(at - 1 for at in step.operands)) for step in steps]
     return leading, Function(tuple(steps))
 
 

@@ -29,17 +29,17 @@ def keep_saturations(graph: Graph, ends: Mapping[int, tuple[float, float]]) -> t
     `ends` has the smallest and the largest element measured of each value.
     """
     rewriter = Rewriter(graph)
-    kept = 0
+    count = 0
 
     def rewrite(node: Node) -> int | None:
-        nonlocal kept
+        nonlocal count
         if not isinstance(node.operation, op.Saturate):
             return None
         low, high = node.operation.low, node.operation.high
         slack = [node.operation.step / 2.0 + BEYOND * abs(end) for end in (low, high)]
         smallest, largest = ends[node.inputs[0]]
         is_below, is_above = smallest < low - slack[0], largest > high + slack[1]
-        kept += is_below or is_above
+        count += is_below or is_above
         x = rewriter.new[node.inputs[0]]
         over = _above(rewriter, node, x, low) if is_below else None
         if not is_above:
@@ -48,7 +48,7 @@ def keep_saturations(graph: Graph, ends: Mapping[int, tuple[float, float]]) -> t
         within = rewriter.add_new(node.name, op.Sub(), x if over is None else over, excess)
         return within if over is None else _shifted(rewriter, node, within, low)
 
-    return rewriter.walk(rewrite), kept
+    return rewriter.walk(rewrite), count
 
 
 def _above(rewriter: Rewriter, node: Node, x: int, bound: float) -> int:

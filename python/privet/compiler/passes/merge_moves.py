@@ -18,7 +18,7 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
     """
     rewriter = Rewriter(graph)
     before: dict[int, tuple[int, Move]] = {}
-    known: dict[tuple[int, Move, int], int] = {}
+    moves: dict[tuple[int, Move, int], int] = {}
 
     def rewrite(node: Node) -> int | None:
         move = node.operation
@@ -37,11 +37,11 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
         fine = rewriter.old.values[node.output].fine
         if plain == op.Reshape(shape) and fine == rewriter.builder.value(x).fine:
             return x
-        if shared and (x, plain, fine) in known:
-            return known[x, plain, fine]
+        if shared and (x, plain, fine) in moves:
+            return moves[x, plain, fine]
         moved = rewriter.add(node, plain, x)
         before[moved] = x, move
-        known[x, plain, fine] = moved
+        moves[x, plain, fine] = moved
         return moved
 
     return rewriter.walk(rewrite)

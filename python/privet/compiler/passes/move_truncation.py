@@ -71,11 +71,13 @@ def kinds_of(graph: Graph) -> dict[int, Kind]:
                 kinds[node.output] = Kind.SUM
             case op.MatMul():
                 kinds[node.output] = Kind.PRODUCT
-            case it if isinstance(it, op.AddConstant | op.Pool) or not (
-                it.reads_ring or it.makes_ring
+            case operation if isinstance(operation, op.AddConstant | op.Pool) or not (
+                operation.reads_ring or operation.makes_ring
             ):
-                given = (kinds[id] for id in node.inputs)
-                kinds[node.output] = next((of for of in given if of != Kind.VALUE), Kind.VALUE)
+                input_kinds = (kinds[id] for id in node.inputs)
+                kinds[node.output] = next(
+                    (kind for kind in input_kinds if kind != Kind.VALUE), Kind.VALUE
+                )
     return kinds
 
 
@@ -121,7 +123,9 @@ def move_truncation(
         replace(entry, order=entry.value in compared, missing=entry.value in missing)
         for entry in graph.inputs
     )
-    pins = {id: it.scale for id, it in graph.values.items() if it.scale is not None and each}
+    pins = {
+        id: value.scale for id, value in graph.values.items() if value.scale is not None and each
+    }
     whole = dict.fromkeys(compared, math.ldexp(1.0, PLACE_BITS))
     whole |= {entry.value: 1.0 for entry in graph.inputs if entry.one_hot}
 
@@ -142,7 +146,7 @@ def move_truncation(
     placed = _OwnScales if each else _Placement
     placement = placed(graph, ring_bits, ceilings, scale_bits, weight_scale, pins)
     placement.compared = compared
-    tables = [it for it in graph.nodes if isinstance(it.operation, op.Piecewise)]
+    tables = [node for node in graph.nodes if isinstance(node.operation, op.Piecewise)]
     if narrow and not each and tables:
         rooms = {kind: bits + GUARD_BITS for kind, bits in headroom.items()}
         for table in tables:
@@ -252,8 +256,8 @@ class _Placement:
                 if fine := self.rewriter.old.values[node.output].fine:
                     x = self.at(node, x, self.base + fine)
                 copied = self.add(node, self.scale(x), x)
-                kept = (self.rewriter.builder.value(id).fine for id in (copied, x))
-                self.rewriter.builder.refine(copied, max(kept))
+                fine_bits = (self.rewriter.builder.value(id).fine for id in (copied, x))
+                self.rewriter.builder.refine(copied, max(fine_bits))
                 if isinstance(node.operation, op.Broadcast) or self.uses[node.inputs[0]] > 1:
                     self.moved[copied] = node.operation, x
                 return copied
@@ -281,11 +285,11 @@ class _Placement:
         scales = [self.scale(id) for id in inputs]
         base, ceiling = self.base_of_output(node), self.ceiling_of(node, inputs)
         high, low = max(*scales, at_least), max(min(scales), base)
-        own = base + self.rewriter.old.values[node.output].fine
-        is_truncated = node.output in self.truncated and min(scales) >= own and not self.each
-        if is_truncated and len(inputs) > 1 and all(self.is_cheap(id, own) for id in inputs):
+        full_scale = base + self.rewriter.old.values[node.output].fine
+        is_truncated = node.output in self.truncated and min(scales) >= full_scale and not self.each
+        if is_truncated and len(inputs) > 1 and all(self.is_cheap(id, full_scale) for id in inputs):
             # What is made of truncated values needs no truncation itself.
-            return self.add(node, own, *(self.at(node, id, own) for id in inputs))
+            return self.add(node, full_scale, *(self.at(node, id, full_scale) for id in inputs))
         choices = [s for s in (high, low, base) if s <= high]
         target = next(
             (s for s in choices if s <= ceiling),
@@ -457,16 +461,16 @@ class _OwnScales(_Placement):
 
     def linear(self, node: Node, weight: Array, x: int) -> int:
         """Keeps `weight_scale` bits of the result, in so far as weights and ring have room."""
-        result, given = self.rewriter.old.values[node.output], self.rewriter.builder.value(x)
+        result, source = self.rewriter.old.values[node.output], self.rewriter.builder.value(x)
         largest = float(np.abs(weight).max(initial=0.0))
         room = WEIGHT_BITS_AT_MOST - math.frexp(largest)[1]
         ceiling = min(self.ceiling_of(node, []), self.ring_bits - 1)
-        rise = max(min(self.rise + exponent(given) - exponent(result), room, ceiling), 0)
+        rise = max(min(self.rise + exponent(source) - exponent(result), room, ceiling), 0)
         if self.scale(x) + rise > ceiling:
             x = self.lowered(node, x)
         if (beyond := self.scale(x) + rise - ceiling) > 0:
             # Whichever has more bits, the value or the largest weight, loses them first.
-            more = self.scale(x) + exponent(given) - rise - math.frexp(largest)[1]
+            more = self.scale(x) + exponent(source) - rise - math.frexp(largest)[1]
             lost = min(max((beyond + more) // 2, 0), beyond, self.scale(x))
             x, rise = self.at(node, x, self.scale(x) - lost), rise - (beyond - lost)
         return self.add(node, self.scale(x) + rise, x)
@@ -489,8 +493,8 @@ class _OwnScales(_Placement):
     def base_of(self, x: int) -> int:
         """As `_Placement`."""
         pinned = self.pinned.get(x)
-        own = own_scale(self.rewriter.builder.value(x), self.precision, self.ring_bits)
-        return own if pinned is None else pinned
+        scale = own_scale(self.rewriter.builder.value(x), self.precision, self.ring_bits)
+        return scale if pinned is None else pinned
 
     def base_of_output(self, node: Node) -> int:
         """As `_Placement`."""

@@ -110,8 +110,8 @@ class _Ensemble:
         complete = trees.depth is not None
         feature, limits = ((a.T if complete else a).ravel() for a in (trees.feature, limits))
         weight = np.zeros((self.input.shape[1], len(feature)), dtype=np.float32)
-        (known,) = np.nonzero(feature >= 0)
-        weight[feature[known], known] = -1
+        (inner_nodes,) = np.nonzero(feature >= 0)
+        weight[feature[inner_nodes], inner_nodes] = -1
         return op.Dense(weight, np.ldexp(4 * limits + MARGIN, -(scale + 2)))
 
     def _selected(self, bits: int) -> int:

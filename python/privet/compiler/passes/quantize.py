@@ -17,9 +17,9 @@ def quantize(graph: Graph) -> Graph:
     rewriter = Rewriter(graph)
 
     def scale(id: int) -> int:
-        known = graph.values[id].scale
-        assert known is not None, "move_truncation runs before this pass"
-        return known
+        value_scale = graph.values[id].scale
+        assert value_scale is not None, "move_truncation runs before this pass"
+        return value_scale
 
     def rewrite(node: Node) -> int:
         rise = scale(node.output) - scale(node.inputs[0])

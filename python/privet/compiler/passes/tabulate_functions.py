@@ -384,7 +384,7 @@ def _joined(rewriter: Rewriter, node: Node, tables: Tables, scale: int) -> int:
 
 def _is_of_positives(function: Function) -> bool:
     """Whether a logarithm or root of the argument itself is taken."""
-    return any(it.name in ("log", "sqrt") and it.operands == (0,) for it in function.steps)
+    return any(step.name in ("log", "sqrt") and step.operands == (0,) for step in function.steps)
 
 
 def relative_error(scale: int) -> float:

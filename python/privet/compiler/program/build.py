@@ -51,7 +51,7 @@ def build_program(
         inputs = tuple(ids[id] for id in node.inputs)
         operations.append(ProgramOperation(name, node.name, inputs, ids[node.output], attributes))
     weights = Weights(tensors)
-    kept = {entry.state for entry in graph.inputs}
+    states = {entry.state for entry in graph.inputs}
     steps = -(-largest.bit_length() // WEIGHT_BITS_STEP)
     program = Program(
         model=graph.name,
@@ -73,7 +73,7 @@ def build_program(
         outputs=tuple(
             ProgramOutput(o.name, ids[o.value], o.client, o.kind)
             for o in graph.outputs
-            if o.name not in kept
+            if o.name not in states
         ),
         values=tuple(ProgramValue(v.shape, _scale(v)) for v in graph.values.values()),
         operations=tuple(operations),

@@ -86,7 +86,7 @@ def _bounds(program: Program) -> Iterator[tuple[str, str]]:
     total = sum(math.prod(value.shape) for value in program.values)
     if total > MAX_TOTAL:
         yield "values", f"{total} elements in all, more than {MAX_TOTAL}"
-    weighted = [it for it in operations if "weight_shape" in it.attributes]
+    weighted = [entry for entry in operations if "weight_shape" in entry.attributes]
     if len(weighted) > MAX_LINEAR:
         yield "operations", f"{len(weighted)} have weights, more than {MAX_LINEAR}"
     total = 0
@@ -97,7 +97,7 @@ def _bounds(program: Program) -> Iterator[tuple[str, str]]:
         total += math.prod(shape)
     if total > MAX_TOTAL:
         yield "weights", f"{total} elements in all, more than {MAX_TOTAL}"
-    tables = [it.attributes.get("index_bits") for it in operations if it.op == "piecewise"]
+    tables = [entry.attributes.get("index_bits") for entry in operations if entry.op == "piecewise"]
     # Others are refused as what they are, by their operation.
     lines = sum(1 << bits for bits in tables if type(bits) is int and bits in INDEX_BITS)
     if lines > MAX_LINES:
@@ -173,8 +173,8 @@ def _batch(program: Program) -> Iterator[tuple[str, str]]:
         if program.batch > 1 and entry.shape[:1] != (1,):
             yield entry.name, f"shape {list(entry.shape)} of one sample"
     for name, id in ends:
-        known = program.batch > 1 and 0 <= id < len(program.values)
-        if known and program.values[id].shape[:1] != (program.batch,):
+        is_checked = program.batch > 1 and 0 <= id < len(program.values)
+        if is_checked and program.values[id].shape[:1] != (program.batch,):
             yield name, f"shape {list(program.values[id].shape)} for a batch of {program.batch}"
 
 

@@ -24,7 +24,7 @@ def decode(
     kind = OPERATIONS.get(name)
     if kind is None:
         raise ValueError(f"there is no operation {name!r}")
-    left = {key: tuple(it) if isinstance(it, list) else it for key, it in given.items()}
+    left = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
     operation = kind.read(left, shape, tensors)
     if left:
         raise ValueError(f"unknown attribute {next(iter(left))!r}")

@@ -74,7 +74,7 @@ class ProgramInput:
     def to_document(self) -> dict[str, Any]:
         """The input as the file has it."""
         plain = {"name": self.name, "value": self.value, "magnitude": self.magnitude}
-        marks = {it: True for it in ("order", "missing", "one_hot") if getattr(self, it)}
+        marks = {flag: True for flag in ("order", "missing", "one_hot") if getattr(self, flag)}
         return {**plain, **marks}
 
 
@@ -158,13 +158,14 @@ class Program:
         """What the user gives, of `batch` samples."""
         if self.front is None:
             return tuple(
-                Given(it.name, "integer" if it.one_hot else "real", self.input_shape(it))
-                for it in self.inputs
+                Given(entry.name, "integer" if entry.one_hot else "real", self.input_shape(entry))
+                for entry in self.inputs
             )
         if self.batch == 1:
             return self.front.given
         return tuple(
-            Given(it.name, it.kind, (self.batch, *it.shape[1:])) for it in self.front.given
+            Given(entry.name, entry.kind, (self.batch, *entry.shape[1:]))
+            for entry in self.front.given
         )
 
     @cached_property
@@ -207,7 +208,7 @@ class Program:
             "weight_bits": self.weight_bits,
             "weights_commitment": self.weights_commitment,
             "inputs": [entry.to_document() for entry in self.inputs],
-            "outputs": [it.to_document(usual[it.value]) for it in self.outputs],
+            "outputs": [output.to_document(usual[output.value]) for output in self.outputs],
             "values": [vars(value) for value in self.values],
             "operations": [
                 {
@@ -223,7 +224,7 @@ class Program:
             **({} if self.calibration == "random" else {"calibration": self.calibration}),
             **({} if self.head is None else {"head": self.head.to_document()}),
             **({} if self.front is None else {"front": self.front.to_document()}),
-            **({"state": [vars(it) for it in self.state]} if self.state else {}),
+            **({"state": [vars(entry) for entry in self.state]} if self.state else {}),
         }
 
     @classmethod

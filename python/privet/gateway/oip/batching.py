@@ -100,7 +100,7 @@ class Batcher:
             return await ask(group.inputs[0])
         names = group.inputs[0]
         return await ask(
-            {name: np.concatenate([it[name] for it in group.inputs]) for name in names}
+            {name: np.concatenate([sample[name] for sample in group.inputs]) for name in names}
         )
 
     async def _wait(self, key: Key, group: _Group) -> Result:
@@ -128,7 +128,7 @@ def _type(array: Array) -> str:
 
 def samples_along(program: Program, inputs: Tensors) -> int:
     """How many samples lie along the first axis of these inputs; 0 if they do not stack."""
-    shapes = {it.name: it.shape for it in program.given}
+    shapes = {entry.name: entry.shape for entry in program.given}
     if not is_stacked(program) or shapes.keys() != inputs.keys():
         return 0
     if any(inputs[name].shape[1:] != shape[1:] for name, shape in shapes.items()):

@@ -149,8 +149,12 @@ class Exchange:
             batch = (await backend.client.offer(name, _number(version))).program.batch
         sides = {
             side: [
-                {"name": it.name, "data_type": config_type(it.datatype), "dims": list(it.shape[1:])}
-                for it in tensors
+                {
+                    "name": tensor.name,
+                    "data_type": config_type(tensor.datatype),
+                    "dims": list(tensor.shape[1:]),
+                }
+                for tensor in tensors
             ]
             for side, tensors in (("input", metadata.inputs), ("output", metadata.outputs))
         }
@@ -161,7 +165,7 @@ class Exchange:
         models without a name. Raises what `ServiceClient.model` does."""
         with self._backend.used() as backend:
             names = [name] if name else await backend.client.models()
-            return {"model_stats": [await self._ended(backend, it, version) for it in names]}
+            return {"model_stats": [await self._ended(backend, model, version) for model in names]}
 
     async def _ended(self, backend: Backend, name: str, version: str) -> dict[str, Any]:
         model = await backend.client.model(name, _number(version))
@@ -179,19 +183,19 @@ class Exchange:
         with self._backend.used() as backend:
             model = await backend.client.model(name, _number(version))
             program = (await backend.client.offer(name, model.version)).program
-        types, given = output_datatypes(program), input_datatypes(program)
+        types, input_types = output_datatypes(program), input_datatypes(program)
         free = is_stacked(program)
         return ModelMetadata(
             model.name,
             tuple(str(number) for number in model.versions),
             "privet",
             tuple(
-                TensorMetadata(it.name, given[it.name], _shape(it.shape, free))
-                for it in program.given
+                TensorMetadata(entry.name, input_types[entry.name], _shape(entry.shape, free))
+                for entry in program.given
             ),
             tuple(
-                TensorMetadata(it.name, types[it.name], _shape(it.shape, free))
-                for it in describe_outputs(program)
+                TensorMetadata(entry.name, types[entry.name], _shape(entry.shape, free))
+                for entry in describe_outputs(program)
             ),
         )
 
@@ -209,18 +213,18 @@ class Exchange:
         unknown = [name for name in question.outputs if name not in types]
         if unknown:
             raise InputError(f"there is no output {unknown[0]}; there is {', '.join(types)}")
-        start, done = time.monotonic(), False
+        start, succeeded = time.monotonic(), False
         try:
             result = await self._ask(question, offer)
-            done = True
+            succeeded = True
         finally:
-            self.observer.models[question.model].add(time.monotonic() - start, done=done)
-        wanted = question.outputs or tuple(types)
+            self.observer.models[question.model].add(time.monotonic() - start, done=succeeded)
+        names = question.outputs or tuple(types)
         return Answer(
             question.model,
             str(offer.model.version),
             question.id,
-            {name: (types[name], as_tensor(result.outputs[name])) for name in wanted},
+            {name: (types[name], as_tensor(result.outputs[name])) for name in names},
             _parameters(result, time.monotonic() - start),
         )
 
@@ -282,12 +286,12 @@ def _parameters(result: Result, seconds: float) -> dict[str, Any]:
 
 
 def _timeout(parameters: Mapping[str, Any]) -> float | None:
-    given = parameters.get(TIMEOUT)
-    if given in (None, 0):
+    value = parameters.get(TIMEOUT)
+    if value in (None, 0):
         return None
-    if isinstance(given, bool) or not isinstance(given, int) or not 0 < given <= MOST_MICROSECONDS:
-        raise InputError(f"parameter {TIMEOUT} is {given!r}: a number of microseconds is needed")
-    return given / 1e6
+    if isinstance(value, bool) or not isinstance(value, int) or not 0 < value <= MOST_MICROSECONDS:
+        raise InputError(f"parameter {TIMEOUT} is {value!r}: a number of microseconds is needed")
+    return value / 1e6
 
 
 def _number(version: str) -> int | None:

@@ -54,16 +54,16 @@ class Observer:
     async def log(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Logs and counts a call; models that nobody serves have no name of their own."""
         started = time.monotonic()
-        given = request.headers.get(tracing.HEADER)
+        header = request.headers.get(tracing.HEADER)
         resource = request.match_info.route.resource
         method = request.method if request.method in METHODS else "other"
         route = resource.canonical if resource is not None else "none"
-        with tracing.call(f"{method} {route}", given, begins=method != "GET") as span:
+        with tracing.call(f"{method} {route}", header, begins=method != "GET") as span:
             response = await handler(request)
             fields = {"method": method, "route": route, "status": response.status}
             self.calls[route, response.status] += 1
-            if given is not None and tracing.ids(given):
-                response.headers[tracing.HEADER] = given
+            if header is not None and tracing.ids(header):
+                response.headers[tracing.HEADER] = header
             if span is not None:
                 span.add(status=response.status)
             _log.info("call", extra={**fields, "seconds": round(time.monotonic() - started, 6)})
@@ -74,12 +74,12 @@ class Observer:
         lines = ["# TYPE privet_gateway_calls_total counter"]
         for (route, status), count in sorted(self.calls.items()):
             lines.append(f'privet_gateway_calls_total{{route="{route}",status="{status}"}} {count}')
-        for name, of in (("requests", "count"), ("request_seconds", "seconds")):
+        for name, source in (("requests", "count"), ("request_seconds", "seconds")):
             lines.append(f"# TYPE privet_gateway_{name}_total counter")
             for model, tally in sorted(self.models.items()):
                 seconds = {"done": tally.done_seconds, "failed": tally.failed_seconds}
                 counts = {"done": tally.done, "failed": tally.failed}
-                for outcome, value in (counts if of == "count" else seconds).items():
+                for outcome, value in (counts if source == "count" else seconds).items():
                     labels = f'model="{model}",outcome="{outcome}"'
                     lines.append(f"privet_gateway_{name}_total{{{labels}}} {value:g}")
         lines.append("# TYPE privet_gateway_inferences_total counter")

@@ -116,10 +116,10 @@ def _texts(name: str, shape: Sequence[int], texts: Sequence[Any], room: TextRoom
             f"{len(texts)} texts were given"
         )
     try:
-        plain = [it.decode() if isinstance(it, bytes) else it for it in texts]
+        plain = [text.decode() if isinstance(text, bytes) else text for text in texts]
     except UnicodeDecodeError as error:
         raise InputError(f"input {name} holds a text that is not UTF-8") from error
-    if not all(isinstance(it, str) for it in plain):
+    if not all(isinstance(text, str) for text in plain):
         raise InputError(f"input {name} cannot be read as {TEXT}: texts are needed")
     (room or TextRoom()).take(name, count, max(map(len, plain), default=0))
     return np.array(plain, dtype=np.str_).reshape(shape)
@@ -154,7 +154,7 @@ def to_data(array: Array, datatype: str) -> list[Any]:
 
 def output_datatypes(program: Program) -> dict[str, str]:
     """The type of each output, by its name; a map from labels goes as the row of its numbers."""
-    return {each.name: _KINDS[each.kind] for each in describe_outputs(program)}
+    return {output.name: _KINDS[output.kind] for output in describe_outputs(program)}
 
 
 def config_type(datatype: str) -> str:
@@ -165,7 +165,7 @@ def config_type(datatype: str) -> str:
 def input_datatypes(program: Program) -> dict[str, str]:
     """The type of each input, by its name: reals, or what the program's front takes."""
     kinds = {"real": REAL} if program.front is None else _KINDS
-    return {each.name: kinds.get(each.kind, REAL) for each in program.given}
+    return {entry.name: kinds.get(entry.kind, REAL) for entry in program.given}
 
 
 def _form(name: str, datatype: str, shape: Sequence[int]) -> tuple[np.dtype[Any], int]:

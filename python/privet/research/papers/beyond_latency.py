@@ -66,10 +66,10 @@ def _title(model: str) -> str:
 
 def _costed(at: Workplace, model: str, batch: int) -> list[Record]:
     if at.quick:
-        known = at.records(["m1"], tables.runs("costed"))
-        return at.costed("m1", tables.runs("costed"), batch, known)
-    known = at.records(PRICED, tables.runs("every"))
-    return at.costed(model, tables.runs("costed"), batch, known)
+        records = at.records(["m1"], tables.runs("costed"))
+        return at.costed("m1", tables.runs("costed"), batch, records)
+    records = at.records(PRICED, tables.runs("every"))
+    return at.costed(model, tables.runs("costed"), batch, records)
 
 
 def _models(at: Workplace) -> Sequence[str]:
@@ -85,7 +85,7 @@ def _throughput(cost: Prediction, online: bool) -> float:
 
 
 def table_4(at: Workplace) -> Grid:
-    subjects = {_title(it): at.records([it], tables.runs("every")) for it in _models(at)}
+    subjects = {_title(model): at.records([model], tables.runs("every")) for model in _models(at)}
     return _rows(subjects, _latency)
 
 
@@ -96,7 +96,7 @@ def table_4_large(at: Workplace) -> Grid:
 def network(at: Workplace) -> Grid:
     """What waiting and transfer take for what does not run: exact, and needs no machine's speed."""
     names = tables.runs("costed")
-    cases = [(LARGE[-1], 1), *((it, PAPERS_BATCH) for it in LARGE)]
+    cases = [(LARGE[-1], 1), *((model, PAPERS_BATCH) for model in LARGE)]
     subjects = {
         f"{_title(model)}, batch {batch}": at.costed("m1" if at.quick else model, names, batch)
         for model, batch in cases
@@ -115,15 +115,15 @@ def table_5(at: Workplace) -> Grid:
 
 
 def table_5_large(at: Workplace) -> Grid:
-    return _rows({_title(it): _costed(at, it, PAPERS_BATCH) for it in LARGE}, _throughput)
+    return _rows({_title(model): _costed(at, model, PAPERS_BATCH) for model in LARGE}, _throughput)
 
 
 def table_6(at: Workplace) -> Grid:
-    return _memory({it: at.records([it], tables.runs("one")) for it in _models(at)})
+    return _memory({model: at.records([model], tables.runs("one")) for model in _models(at)})
 
 
 def table_6_large(at: Workplace) -> Grid:
-    return _memory({it: _costed(at, it, 1) for it in LARGE[-1:]})
+    return _memory({model: _costed(at, model, 1) for model in LARGE[-1:]})
 
 
 def _memory(subjects: Mapping[str, Sequence[Record]]) -> Grid:
@@ -134,11 +134,11 @@ def _memory(subjects: Mapping[str, Sequence[Record]]) -> Grid:
             cells[_name(record)] = max(record.peak_mb.values()) / 1e3
             if record.setting.name in tables.runs("keyed"):
                 keys = max(record.material_bytes.values())
-                here = predict(record, PRESETS["WAN_M"])
+                prediction = predict(record, PRESETS["WAN_M"])
                 seconds = keys / READ_BYTES
                 cells["FSS, keys on disk"] = keys / 1e9
-                cells["+ % online by reading keys"] = 100 * seconds / here.online_latency
-                cells["+ % both"] = 100 * seconds / here.latency
+                cells["+ % online by reading keys"] = 100 * seconds / prediction.online_latency
+                cells["+ % both"] = 100 * seconds / prediction.latency
     return _grid(rows)
 
 
@@ -150,7 +150,7 @@ def figure_1(at: Workplace) -> Grid:
 def figure_1_large(at: Workplace) -> Grid:
     return _sweep(
         {
-            _title(model): [it for batch in SWEEP for it in _costed(at, model, batch)]
+            _title(model): [cost for batch in SWEEP for cost in _costed(at, model, batch)]
             for model in LARGE
         }
     )
@@ -160,7 +160,7 @@ def _sweep(swept: Mapping[str, Sequence[Record]]) -> Grid:
     """By title and batch, how many times the throughput of batch 1."""
     rows: dict[str, dict[str, Cell]] = {}
     for title, records in swept.items():
-        names = {it.setting.name: _name(it) for it in records}
+        names = {record.setting.name: _name(record) for record in records}
         for row in figures.batch_sweep(records, tables.subject(records[0])):
             phase = "online" if row["phase"] == "online" else "both"
             cells = rows.setdefault(f"{title}, batch {row['batch']}", {})
@@ -171,7 +171,9 @@ def _sweep(swept: Mapping[str, Sequence[Record]]) -> Grid:
 def _grid(rows: Mapping[str, Mapping[str, Cell]]) -> Grid:
     """Rows whose columns are those that any of them has."""
     columns = tuple(dict.fromkeys(name for row in rows.values() for name in row))
-    return Grid(columns, {name: [row.get(it) for it in columns] for name, row in rows.items()})
+    return Grid(
+        columns, {name: [row.get(column) for column in columns] for name, row in rows.items()}
+    )
 
 
 def _single(at: Workplace) -> list[Record]:
@@ -185,15 +187,15 @@ def figure_2(at: Workplace) -> Grid:
     latencies: dict[str, list[float]] = {}
     for row in figures.pools(slowest):
         latencies.setdefault(f"keys for {row['pool']}", []).append(row["seconds"])
-    rows = {name: [max(it), statistics.fmean(it)] for name, it in latencies.items()}
+    rows = {name: [max(values), statistics.fmean(values)] for name, values in latencies.items()}
     return Grid(("largest", "mean"), rows)
 
 
 def _shown(at: Workplace, make: Callable[[Sequence[Record]], Grid]) -> Grid:
     """Rows of a figure: of one sample of ResNet-20 as it runs, and of batches by their costs."""
     subjects = {f"{_title(SUBJECT)}, batch 1": _single(at)} | {
-        f"{_title(it)}, batch {PAPERS_BATCH} by its costs": _costed(at, it, PAPERS_BATCH)
-        for it in LARGE
+        f"{_title(model)}, batch {PAPERS_BATCH} by its costs": _costed(at, model, PAPERS_BATCH)
+        for model in LARGE
     }
     rows: dict[str, dict[str, Cell]] = {}
     for title, records in subjects.items():
@@ -208,9 +210,11 @@ def _shares(rows: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> Grid:
     by_network: dict[str, dict[str, Cell]] = {}
     for network in PRESETS:
         for family in dict.fromkeys(row["family"] for row in rows):
-            own = [it for it in rows if (it["network"], it["family"]) == (network, family)]
-            whole = sum(it["value"] for it in own) or 1.0
-            named = sum(it["value"] for it in own if it["part"].endswith(tuple(parts)))
+            family_rows = [
+                row for row in rows if (row["network"], row["family"]) == (network, family)
+            ]
+            whole = sum(row["value"] for row in family_rows) or 1.0
+            named = sum(row["value"] for row in family_rows if row["part"].endswith(tuple(parts)))
             by_network.setdefault(network, {})[_scheme(family)] = 100 * named / whole
     return _grid(by_network)
 
@@ -227,7 +231,7 @@ def _sums(rows: Sequence[Mapping[str, Any]], scale: float = 1.0) -> Grid:
 
 
 def figure_3(at: Workplace) -> Grid:
-    return _shown(at, lambda it: _shares(figures.time_parts(it), ["waiting", "transfer"]))
+    return _shown(at, lambda costs: _shares(figures.time_parts(costs), ["waiting", "transfer"]))
 
 
 def _prices() -> Prices:
@@ -235,7 +239,7 @@ def _prices() -> Prices:
 
 
 def figure_4(at: Workplace) -> Grid:
-    return _shown(at, lambda it: _sums(figures.cost_parts(it, _prices()), 1e6))
+    return _shown(at, lambda costs: _sums(figures.cost_parts(costs, _prices()), 1e6))
 
 
 def figure_5(at: Workplace) -> Grid:
@@ -249,18 +253,20 @@ def _energy(records: Sequence[Record]) -> Grid:
         "idle %": _shares(rows, ["idle"]),
         "network's J": _sums(figures.carried_energy(records)),
     }
-    columns = [f"{it} {unit}" for unit, grid in parts.items() for it in grid.columns]
+    columns = [f"{column} {unit}" for unit, grid in parts.items() for column in grid.columns]
     names = parts["J"].rows
-    cells = {name: [it for grid in parts.values() for it in grid.rows[name]] for name in names}
+    cells = {name: [cell for grid in parts.values() for cell in grid.rows[name]] for name in names}
     return Grid(tuple(columns), cells)
 
 
 def figure_6(at: Workplace) -> Grid:
     models = [*STUDY.contexts][: 2 if at.quick else None]
     single = at.records(models, tables.runs("one"))
-    known = at.records(models if at.quick else PRICED, tables.runs("every"))
+    known_records = at.records(models if at.quick else PRICED, tables.runs("every"))
     wide = [
-        it for model in models for it in at.costed(model, tables.runs("one"), PAPERS_BATCH, known)
+        cost
+        for model in models
+        for cost in at.costed(model, tables.runs("one"), PAPERS_BATCH, known_records)
     ]
     rows: dict[str, dict[str, Cell]] = {}
     for title, records, batch in (

@@ -89,7 +89,7 @@ def _cifar(folder: Path, train: bool, most: int | None) -> Samples:
         parts.append(_binary(path) if path.suffix == ".bin" else _pickled(path))
         if most is not None and sum(len(labels) for _, labels in parts) >= most:
             break
-    images, labels = (np.concatenate(it)[:most] for it in zip(*parts, strict=True))
+    images, labels = (np.concatenate(arrays)[:most] for arrays in zip(*parts, strict=True))
     return _samples(images.reshape(-1, 3, 32, 32) / np.float32(255), labels, CIFAR10)
 
 
@@ -139,18 +139,18 @@ def _imagenet(folder: Path, train: bool, most: int | None) -> Samples:
     files = [
         (path, label)
         for rank in range(ranks)
-        for label, it in enumerate(classes)
-        for path in sorted(it.iterdir())[rank : rank + 1]
+        for label, class_folder in enumerate(classes)
+        for path in sorted(class_folder.iterdir())[rank : rank + 1]
     ][:most]
     return _samples(
-        np.stack([_photo(path) for path, _ in files]), [it for _, it in files], IMAGENET
+        np.stack([_photo(path) for path, _ in files]), [label for _, label in files], IMAGENET
     )
 
 
 def _classes(folder: Path) -> list[Path] | None:
     """The folders of all classes, in the order of labels."""
     for place in PLACES:
-        folders = sorted(it for it in folder.glob(f"{place}n{'[0-9]' * 8}") if it.is_dir())
+        folders = sorted(path for path in folder.glob(f"{place}n{'[0-9]' * 8}") if path.is_dir())
         if len(folders) == CLASSES:
             return folders
     return None
@@ -164,7 +164,7 @@ def _photo(path: Path) -> Array:
         pixels = np.asarray(image.convert("RGB").resize((size[0], size[1])), np.float32) / 255
     top, left = ((side - CROPPED) // 2 for side in pixels.shape[:2])
     middle = pixels[top : top + CROPPED, left : left + CROPPED]
-    mean, deviation = (np.array(it, np.float32) for it in (MEAN, DEVIATION))
+    mean, deviation = (np.array(values, np.float32) for values in (MEAN, DEVIATION))
     normal = (middle - mean) / deviation
     return np.asarray(normal.transpose(2, 0, 1), np.float32)
 

@@ -16,7 +16,7 @@ def page(of: Paper, folder: Path) -> str:
         f"Made by `privet papers report`. {of.authors}: {of.setting}\n",
         f"Here: {of.here}\n",
     ]
-    return "\n".join([*parts, *(section(of, it, read(folder, of, it)) for it in of.items)])
+    return "\n".join([*parts, *(section(of, item, read(folder, of, item)) for item in of.items)])
 
 
 def section(of: Paper, item: Item, record: Record | None) -> str:
@@ -44,7 +44,7 @@ def _origin(record: Record) -> str:
 
 
 def _table(head: str, grid: Grid) -> str:
-    rows = [(name, *(_text(it) for it in row)) for name, row in grid.rows.items()]
+    rows = [(name, *(_text(cell) for cell in row)) for name, row in grid.rows.items()]
     return markdown((head, *grid.columns), rows)
 
 

@@ -69,8 +69,8 @@ class Paper:
         for item in self.items:
             if item.name == name:
                 return item
-        known = ", ".join(it.name for it in self.items)
-        raise Misuse(f"{self.name} has no item {name!r}; it has {known}")
+        names = ", ".join(entry.name for entry in self.items)
+        raise Misuse(f"{self.name} has no item {name!r}; it has {names}")
 
 
 @cache
@@ -80,8 +80,10 @@ def paper(name: str) -> Paper:
         raise Misuse(f"there is no paper {name!r}; there are {', '.join(NAMES)}")
     text = files(__package__).joinpath(f"data/{name}.toml").read_text()
     document = tomllib.loads(text)
-    words = {it: " ".join(document[it].split()) for it in ("title", "authors", "setting", "here")}
-    return Paper(name, **words, items=tuple(_item(it) for it in document["item"]))
+    words = {
+        key: " ".join(document[key].split()) for key in ("title", "authors", "setting", "here")
+    }
+    return Paper(name, **words, items=tuple(_item(fields) for fields in document["item"]))
 
 
 def _item(fields: dict[str, Any]) -> Item:

@@ -62,15 +62,15 @@ def _model(at: Workplace) -> str:
 
 
 def _bytes(layers: Iterable[LayerCost]) -> int:
-    return sum(it.bytes_client + it.bytes_server for it in layers)
+    return sum(layer.bytes_client + layer.bytes_server for layer in layers)
 
 
 def _seconds(layers: Iterable[LayerCost]) -> float:
-    return sum(it.seconds for it in layers)
+    return sum(layer.seconds for layer in layers)
 
 
 def _of(run: Run, phase: str, test: Callable[[LayerCost], bool]) -> list[LayerCost]:
-    return [it for it in run.layers if it.phase == phase and test(it)]
+    return [layer for layer in run.layers if layer.phase == phase and test(layer)]
 
 
 def table_1(at: Workplace) -> Grid:
@@ -96,7 +96,9 @@ def _dense(size: int) -> onnx.ModelProto:
 
 
 def _onnx(nodes: list[Any], size: int, constants: list[Any]) -> onnx.ModelProto:
-    ends = [helper.make_tensor_value_info(it, TensorProto.FLOAT, [1, size]) for it in ("x", "y")]
+    ends = [
+        helper.make_tensor_value_info(name, TensorProto.FLOAT, [1, size]) for name in ("x", "y")
+    ]
     graph = helper.make_graph(nodes, "small", ends[:1], ends[1:], constants)
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
@@ -107,12 +109,12 @@ def table_2(at: Workplace) -> Grid:
     rows: dict[str, Sequence[Cell]] = {}
     modes = {name: suite for name, suite in MODES.items() if not name.startswith("exact")}
     for name, suite, transfers in (
-        (name, suite, it) for name, suite in modes.items() for it in ("soft-spoken", "silent")
+        (name, suite, kind) for name, suite in modes.items() for kind in ("soft-spoken", "silent")
     ):
         run = at.run(path, replace(suite, transfers=transfers))
-        sent = 8 * (_total(run.offline) + _total(run.online)) / COMPARISONS
+        bits = 8 * (_total(run.offline) + _total(run.online)) / COMPARISONS
         online = 1000 * run.online.seconds
-        rows[f"Privet, {name}, {transfers}"] = [sent, online + 1000 * run.offline.seconds, online]
+        rows[f"Privet, {name}, {transfers}"] = [bits, online + 1000 * run.offline.seconds, online]
     if (peer := at.peer(path)) is not None:
         milliseconds = 1000 * peer.seconds
         rows[_peer_name(peer)] = [8 * peer.sent / COMPARISONS, milliseconds, milliseconds]
@@ -132,14 +134,14 @@ def table_3(at: Workplace) -> Grid:
     rows: dict[str, list[Cell]] = {name: [] for name in OPERATIONS}
     for run in runs.values():
         for name, operators in OPERATIONS.items():
-            layers = _of(run, "online", lambda it, known=operators: it.operator in known)  # type: ignore[misc]
+            layers = _of(run, "online", lambda layer, kinds=operators: layer.operator in kinds)  # type: ignore[misc]
             rows[name] += [_seconds(layers), _bytes(layers) / MIB]
     columns = [word for name in runs for word in (f"{name} s", "MiB")]
     if (peer := at.peer(_model(at))) is not None:
         columns += [f"{_peer_name(peer)} s", "MiB"]
         for name, cells in rows.items():
-            seconds, sent = peer.part(*CHEETAH.get(name, ()))
-            cells += [seconds, sent / MIB] if name in CHEETAH else [None, None]
+            seconds, traffic = peer.part(*CHEETAH.get(name, ()))
+            cells += [seconds, traffic / MIB] if name in CHEETAH else [None, None]
     return Grid(tuple(columns), rows)
 
 
@@ -150,7 +152,7 @@ def table_4(at: Workplace) -> Grid:
         count = _transfers(suite.cost(program, 1)) / 1e6
         for transfers in ("soft-spoken", "silent"):
             run = at.run(_model(at), replace(suite, transfers=transfers))
-            spent = _of(run, "offline", lambda it: it.operator == "ot")
+            spent = _of(run, "offline", lambda layer: layer.operator == "ot")
             rows[f"{name}, {transfers}"] = [count, _seconds(spent), _bytes(spent) / MIB]
     return Grid(("millions", "seconds", "MiB"), rows)
 
@@ -163,8 +165,8 @@ def _transfers(costing: Costing) -> float:
 
 def _linear(run: Run) -> tuple[float, float, float]:
     """Seconds offline and online, and MiB, of linear layers."""
-    offline = _of(run, "offline", lambda it: it.operator != "ot")
-    online = _of(run, "online", lambda it: it.operator in ("conv2d", "dense", "open"))
+    offline = _of(run, "offline", lambda layer: layer.operator != "ot")
+    online = _of(run, "online", lambda layer: layer.operator in ("conv2d", "dense", "open"))
     return _seconds(offline), _seconds(online), _bytes([*offline, *online]) / MIB
 
 
@@ -174,8 +176,8 @@ def table_5(at: Workplace) -> Grid:
         suite = replace(MODES["exact, linear (SecONNds-P)"], weights=weights)
         rows[f"weights {weights}"] = _linear(at.run(_model(at), suite))
     if (peer := at.peer(_model(at))) is not None:
-        seconds, sent = peer.part("convolution")
-        rows[_peer_name(peer)] = [0.0, seconds, sent / MIB]
+        seconds, traffic = peer.part("convolution")
+        rows[_peer_name(peer)] = [0.0, seconds, traffic / MIB]
     return Grid(("offline s", "online s", "MiB"), rows)
 
 
@@ -184,8 +186,8 @@ def figure_2(at: Workplace) -> Grid:
     for name, suite in MODES.items():
         run = at.run(_model(at), suite)
         offline, online, mib = _linear(run)
-        compared = _of(run, "offline", lambda it: it.operator == "ot")
-        compared += _of(run, "online", lambda it: it.operator in ("relu", "max_pool2d"))
+        compared = _of(run, "offline", lambda layer: layer.operator == "ot")
+        compared += _of(run, "online", lambda layer: layer.operator in ("relu", "max_pool2d"))
         rows[name] = _parts(
             (_seconds(compared), _bytes(compared)),
             (offline + online, mib * MIB),
@@ -198,7 +200,9 @@ def figure_2(at: Workplace) -> Grid:
             (peer.seconds, peer.sent),
         )
     kinds = ("comparisons", "convolutions", "the rest")
-    return Grid(tuple(f"{what}: {it}" for what in ("time", "traffic") for it in kinds), rows)
+    return Grid(
+        tuple(f"{measure}: {kind}" for measure in ("time", "traffic") for kind in kinds), rows
+    )
 
 
 def _parts(
@@ -220,11 +224,11 @@ def _grid(runs: Mapping[str, Run]) -> Grid:
     """Whole inferences, a row each."""
     rows: dict[str, Sequence[Cell]] = {}
     for name, run in runs.items():
-        sent = (_total(run.offline) + _total(run.online)) / MIB
+        traffic = (_total(run.offline) + _total(run.online)) / MIB
         rows[name] = [
             run.offline.seconds,
             run.online.seconds,
-            sent,
+            traffic,
             _total(run.online) / MIB,
             float(run.online.rounds),
         ]
@@ -238,9 +242,9 @@ def figure_5(at: Workplace) -> Grid:
 def links(at: Workplace) -> Grid:
     """SqueezeNet over links that delay for real; depth and OT extension follow the link."""
     suites = {"exact": Gmw(), "one-bit": Gmw(truncation="one-bit")}
-    asked = [(link, name) for link in ("lan", "wan") for name in suites]
+    runs = [(link, name) for link in ("lan", "wan") for name in suites]
     return _grid(
-        {f"{name}, {link}": at.run(_model(at), suites[name], link=link) for link, name in asked}
+        {f"{name}, {link}": at.run(_model(at), suites[name], link=link) for link, name in runs}
     )
 
 
@@ -265,15 +269,15 @@ def figure_7(at: Workplace) -> Grid:
 def prime_field(at: Workplace) -> Grid:
     model = "m1" if at.quick else "m2"
     suites = {"modulo a prime": Gmw(rounds="linear", field="prime"), "ring": Gmw(rounds="linear")}
-    rows = {f"{name}, {model}": _linear(at.run(model, it)) for name, it in suites.items()}
+    rows = {f"{name}, {model}": _linear(at.run(model, suite)) for name, suite in suites.items()}
     return Grid(("offline s", "online s", "MiB"), rows)
 
 
 def accuracy(at: Workplace) -> Grid:
     """Samples that training did not see, of the zoo's trained CNN and of the user's ImageNet."""
-    kept = np.load(at.trained("digits-cnn.npz"))
+    archive = np.load(at.trained("digits-cnn.npz"))
     count = 4 if at.quick else 64
-    inputs, labels = kept["inputs"][:count], kept["labels"][:count]
+    inputs, labels = archive["inputs"][:count], archive["labels"][:count]
     cases = {"digits": (at.trained("digits-cnn.onnx"), inputs, labels, count)}
     for name in ("squeezenet", "resnet50"):
         if (path := at.given_model(name, IMAGENET)) is not None:
@@ -297,9 +301,10 @@ def _agreement(path: Path, suite: Gmw, inputs: Array, labels: Array, batch: int)
         (key,) = run.outputs
         private.append(np.asarray(run.outputs[key], float).reshape(len(part), -1))
         clear.append(np.asarray(run.reference[key], float).reshape(len(part), -1))
-    ours, theirs = np.concatenate(private), np.concatenate(clear)
+    private_scores, clear_scores = np.concatenate(private), np.concatenate(clear)
     return [
-        100 * float(np.mean(ours.argmax(1) == labels)),
-        100 * float(np.mean(ours.argmax(1) == theirs.argmax(1))),
-        100 * float(np.mean(np.abs(ours - theirs) / np.abs(theirs).clip(1e-3))),
+        100 * float(np.mean(private_scores.argmax(1) == labels)),
+        100 * float(np.mean(private_scores.argmax(1) == clear_scores.argmax(1))),
+        100
+        * float(np.mean(np.abs(private_scores - clear_scores) / np.abs(clear_scores).clip(1e-3))),
     ]

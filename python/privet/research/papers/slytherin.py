@@ -52,7 +52,7 @@ def _nn5(at: Workplace, batch: int) -> Run:
 
 
 def table_1(at: Workplace) -> Grid:
-    one, most = (_nn5(at, it).online.seconds for it in (1, 2 if at.quick else BATCH))
+    one, most = (_nn5(at, batch).online.seconds for batch in (1, 2 if at.quick else BATCH))
     batches = -(-LARGE // BATCH)
     return Grid(("batch 1", "batch 83", "batch 4096"), {"Privet": [one, most, batches * most]})
 
@@ -98,7 +98,7 @@ def table_2(at: Workplace) -> Grid:
 
 def figure_5(at: Workplace) -> Grid:
     runs = {"central, one server": at.run("nn20", Ckks(flooding="light"))}
-    runs |= {f"together, {it} parties": _cohort(at, it, 1) for it in (3, 5, 10)}
+    runs |= {f"together, {count} parties": _cohort(at, count, 1) for count in (3, 5, 10)}
     rows: dict[str, Sequence[Cell]] = {}
     for name, run in runs.items():
         refreshes = None if run.plan is None else run.plan["refreshes"]
@@ -111,7 +111,7 @@ def links(at: Workplace) -> Grid:
     model, cohorts = ("nn5", (2,)) if at.quick else ("nn20", (3, 5, 10))
     for members in cohorts:
         memory = LAYERED if members >= 10 else None
-        near, far = (at.run(model, Ckks.cohort(members), 1, memory, it) for it in (None, LINK))
+        near, far = (at.run(model, Ckks.cohort(members), 1, memory, link) for link in (None, LINK))
         megabytes = (far.online.bytes_client + far.online.bytes_server) / 1e6
         cells = near.online.seconds, far.online.seconds, far.online.rounds, megabytes
         rows[f"{members} parties"] = cells
@@ -155,11 +155,15 @@ def _server_bytes(at: Workplace, suite: Ckks, batch: int) -> float:
 def accuracy(at: Workplace) -> Grid:
     """Polynomial activations on samples that training did not see: of the zoo's digits models, and
     of the user's MNIST."""
-    kept = np.load(at.trained("digits-smooth/held-out.npz"))
-    pixels = (kept["raw"] / DIGIT).astype(np.float32)
+    archive = np.load(at.trained("digits-smooth/held-out.npz"))
+    pixels = (archive["raw"] / DIGIT).astype(np.float32)
     cases = {
-        f"digits, {it}": (at.trained(f"digits-smooth/{it}.onnx"), pixels[:, None], kept["labels"])
-        for it in ("square", "silu")
+        f"digits, {activation}": (
+            at.trained(f"digits-smooth/{activation}.onnx"),
+            pixels[:, None],
+            archive["labels"],
+        )
+        for activation in ("square", "silu")
     }
     if (path := at.given_model("nn5", MNIST)) is not None:
         samples = at.given(MNIST, most=DIGITS)
@@ -168,12 +172,12 @@ def accuracy(at: Workplace) -> Grid:
     for title, (path, inputs, labels) in cases.items():
         at.say(title)
         count = 4 if at.quick else len(labels)
-        done = run_locally(path, [inputs[:count]], suite=Ckks(), batch=count, input_range=PIXELS)
-        (key,) = done.outputs
+        run = run_locally(path, [inputs[:count]], suite=Ckks(), batch=count, input_range=PIXELS)
+        (key,) = run.outputs
         encrypted, clear = (
-            np.asarray(it[key], float).reshape(count, -1).argmax(1)
-            for it in (done.outputs, done.reference)
+            np.asarray(outputs[key], float).reshape(count, -1).argmax(1)
+            for outputs in (run.outputs, run.reference)
         )
         shares = (clear == labels[:count], encrypted == labels[:count], clear == encrypted)
-        rows[title] = [100 * float(np.mean(it)) for it in shares]
+        rows[title] = [100 * float(np.mean(share)) for share in shares]
     return Grid(("in the clear %", "encrypted %", "label agreement %"), rows)

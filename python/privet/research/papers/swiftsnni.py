@@ -66,16 +66,16 @@ def table_1(at: Workplace) -> Grid:
         rows[name] = [
             " x ".join(map(str, _shape(graph.input[0])[1:])),
             4 * entry.parameters / 1e6,
-            4 * sum(prod(_shape(it)) for it in (*graph.value_info, *graph.output)) / 1e6,
+            4 * sum(prod(_shape(value)) for value in (*graph.value_info, *graph.output)) / 1e6,
             2 * entry.multiply_accumulates / 1e6,
-            *(float(count[it]) for it in ("Conv", "Gemm", "Relu", "MaxPool")),
+            *(float(count[kind]) for kind in ("Conv", "Gemm", "Relu", "MaxPool")),
         ]
     layers = ("convolutions", "dense", "ReLU", "max pools")
     return Grid(("input", "weights MB", "activations MB", "FLOPs, millions", *layers), rows)
 
 
 def _shape(value: onnx.ValueInfoProto) -> list[int]:
-    return [it.dim_value or 1 for it in value.type.tensor_type.shape.dim]
+    return [dim.dim_value or 1 for dim in value.type.tensor_type.shape.dim]
 
 
 def table_2(at: Workplace) -> Grid:
@@ -89,24 +89,24 @@ def table_2(at: Workplace) -> Grid:
         ]  # fmt: skip
         for policy in (*PAPERS, *study.OURS):
             for rate in RATES:
-                held = 1 if policy in PAPERS else None
+                limit = 1 if policy in PAPERS else None
                 case = _case(
                     at,
                     workload=workload,
                     policy=policy,
                     traffic=Traffic(rate),
-                    jobs_per_model=held,
+                    jobs_per_model=limit,
                 )
                 outcome, announced = _compare(case.with_policies([policy], (0.0, NOTICES)))
-                own = outcome.figures
+                numbers = outcome.figures
                 rows[f"{workload}, {policy}, {rate:g}/s"] = [
-                    own.delay,
+                    numbers.delay,
                     announced.figures.delay,
-                    own.wait,
-                    own.throughput,
-                    own.makespan,
+                    numbers.wait,
+                    numbers.throughput,
+                    numbers.makespan,
                     outcome.speedup,
-                    100 * own.utilisation,
+                    100 * numbers.utilisation,
                 ]
     return Grid(DELAYS, rows)
 
@@ -155,10 +155,11 @@ def lengths(at: Workplace) -> Grid:
     cases[f"{last}, VGG-16 in {sum(FASTER):g} s"] = replace(cases[last], profile=faster)
     for name, case in cases.items():
         draws = 2 if at.quick else DRAWS
-        draws_of = [figures(study.simulate(replace(case, seed=it + 1))) for it in range(draws)]
-        delays = [it.delay for it in draws_of]
+        draws_of = [figures(study.simulate(replace(case, seed=draw + 1))) for draw in range(draws)]
+        delays = [draw.delay for draw in draws_of]
         wait, makespan = (
-            statistics.fmean(getattr(it, what) for it in draws_of) for what in ("wait", "makespan")
+            statistics.fmean(getattr(draw, measure) for draw in draws_of)
+            for measure in ("wait", "makespan")
         )
         spread = f"{min(delays):.3g} to {max(delays):.3g}"
         rows[name] = [statistics.fmean(delays), spread, wait, makespan]
@@ -167,12 +168,12 @@ def lengths(at: Workplace) -> Grid:
 
 def _lasting(seconds: Mapping[str, tuple[float, float]]) -> ProfileFile:
     """The paper's profile with other lengths of preparation and online phase."""
-    known = read("paper")
+    workload = read("paper")
     jobs = [
-        {**it, "seconds": seconds[it["model"]][0 if it["phase"] == "pre" else 1]}
-        for it in known.jobs
+        {**job, "seconds": seconds[job["model"]][0 if job["phase"] == "pre" else 1]}
+        for job in workload.jobs
     ]
-    return replace(known, jobs=tuple(jobs))
+    return replace(workload, jobs=tuple(jobs))
 
 
 def figure_2(at: Workplace) -> Grid:
@@ -184,7 +185,7 @@ def figure_2(at: Workplace) -> Grid:
     )
     results = _compare(case.with_policies([*PAPERS, *study.OURS], (0.0,)))
     rows: dict[str, list[Cell]] = {"one by one": [results[0].baseline.makespan]}
-    rows |= {it.case.policy: [it.figures.makespan] for it in results}
+    rows |= {result.case.policy: [result.figures.makespan] for result in results}
     return Grid(("makespan",), rows)
 
 
@@ -192,13 +193,16 @@ def figure_5(at: Workplace) -> Grid:
     case = _case(at, workload="m1=40,m2=20,hinet=20,alexnet=15,vgg16=5", policy="priority")
     record = study.simulate(case)
     rows: dict[str, Sequence[Cell]] = {}
-    for model in sorted({it.model for it in record.jobs}):
-        waits = [it.start - it.arrival for it in record.inputs if it.model == model]
+    for model in sorted({job.model for job in record.jobs}):
+        waits = [entry.start - entry.arrival for entry in record.inputs if entry.model == model]
         lengths = [
-            [it.end - it.start for it in record.jobs if (it.model, it.phase) == (model, phase)]
+            [job.end - job.start for job in record.jobs if (job.model, job.phase) == (model, phase)]
             for phase in Phase
         ]
-        rows[model] = [float(len(waits)), *(statistics.fmean(it) for it in (waits, *lengths))]
+        rows[model] = [
+            float(len(waits)),
+            *(statistics.fmean(values) for values in (waits, *lengths)),
+        ]
     return Grid(("requests", "wait", "preparation", "online"), rows)
 
 
@@ -207,10 +211,10 @@ def figure_6(at: Workplace) -> Grid:
     for workload in WORKLOADS:
         for policy in (*PAPERS, study.OURS[0]):
             cases = [
-                _case(at, workload=workload, policy=policy, traffic=Traffic(it)) for it in RATES
+                _case(at, workload=workload, policy=policy, traffic=Traffic(rate)) for rate in RATES
             ]
-            rows[f"{workload}, {policy}"] = [it.figures.delay_95 for it in _compare(cases)]
-    return Grid(tuple(f"{it:g}/s" for it in RATES), rows)
+            rows[f"{workload}, {policy}"] = [result.figures.delay_95 for result in _compare(cases)]
+    return Grid(tuple(f"{rate:g}/s" for rate in RATES), rows)
 
 
 def threads(at: Workplace) -> Grid:
@@ -230,9 +234,11 @@ def profiles(at: Workplace) -> Grid:
         runs = [run_locally(path, suite=Fss()) for _ in range(4 if at.quick else 13)]
         cells: list[Cell] = []
         for phase in ("offline", "online"):
-            seconds = [getattr(it, phase).seconds for it in runs]
-            known = statistics.median(seconds[:3])
-            cells.append(100 * statistics.median(abs(it - known) / known for it in seconds[3:]))
+            seconds = [getattr(run, phase).seconds for run in runs]
+            estimate = statistics.median(seconds[:3])
+            cells.append(
+                100 * statistics.median(abs(value - estimate) / estimate for value in seconds[3:])
+            )
         rows[model] = cells
     return Grid(("offline", "online"), rows)
 
@@ -248,7 +254,7 @@ def starvation(at: Workplace) -> Grid:
     columns = SMALL_MODELS if at.quick else NETWORKS
     for name, case in cases.items():
         delays = figures(study.simulate(case)).delay_of
-        rows[name] = [delays[it] for it in columns]
+        rows[name] = [delays[column] for column in columns]
     return Grid(columns, rows)
 
 
@@ -261,9 +267,9 @@ def partition(at: Workplace) -> Grid:
     for workload in WORKLOADS:
         case = _case(at, workload=workload, traffic=Traffic(1.0), jobs_per_model=None)
         shared = figures(study.simulate(case))
-        parts = [figures(it) for it in study.partitioned(case)]
-        inputs = sum(it.inputs for it in parts)
-        delay = sum(it.delay * it.inputs for it in parts) / inputs
+        parts = [figures(record) for record in study.partitioned(case)]
+        inputs = sum(part.inputs for part in parts)
+        delay = sum(part.delay * part.inputs for part in parts) / inputs
         rows[f"{workload}, shared"] = [shared.delay, shared.makespan]
-        rows[f"{workload}, a part for each model"] = [delay, max(it.makespan for it in parts)]
+        rows[f"{workload}, a part for each model"] = [delay, max(part.makespan for part in parts)]
     return Grid(("D", "makespan"), rows)

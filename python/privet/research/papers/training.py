@@ -28,8 +28,8 @@ def train(name: str, samples: Samples, path: Path, *, epochs: int = EPOCHS) -> N
     generator = np.random.default_rng(SEED)
     weights = _initial(perceptron.WIDTHS[name], generator)
     inputs = samples.images.reshape(len(samples.images), -1)
-    means = [np.zeros_like(it) for it in weights]
-    squares = [np.zeros_like(it) for it in weights]
+    means = [np.zeros_like(array) for array in weights]
+    squares = [np.zeros_like(array) for array in weights]
     steps = epochs * -(-len(inputs) // BATCH)
     for step, chosen in enumerate(_batches(len(inputs), epochs, generator), start=1):
         rate = RATE * 0.5 * (1 + np.cos(np.pi * step / steps))
@@ -41,8 +41,8 @@ def train(name: str, samples: Samples, path: Path, *, epochs: int = EPOCHS) -> N
             weight -= np.float32(rate) * mean / (1 - FIRST**step) / size
     graph = perceptron.perceptron(name)
     # The graph names each layer's weight and then its bias.
-    values = dict(zip((it.name for it in graph.weights), weights, strict=True))
-    write(graph, path, lambda it: np.ascontiguousarray(values[it.name], np.float32))
+    values = dict(zip((tensor.name for tensor in graph.weights), weights, strict=True))
+    write(graph, path, lambda tensor: np.ascontiguousarray(values[tensor.name], np.float32))
 
 
 def gradients(weights: list[Array], inputs: Array, labels: Array) -> list[Array]:

@@ -50,8 +50,8 @@ class Peer:
 
     def part(self, *names: str) -> tuple[float, int]:
         """Seconds and bytes of some operations together."""
-        sums = [self.operations[it] for it in names if it in self.operations]
-        return sum(it[0] for it in sums), sum(it[1] for it in sums)
+        sums = [self.operations[name] for name in names if name in self.operations]
+        return sum(pair[0] for pair in sums), sum(pair[1] for pair in sums)
 
 
 class Workplace:
@@ -77,8 +77,8 @@ class Workplace:
         """What `make` returned when it was first called for a key."""
         if key not in self._kept:
             self._kept[key] = make()
-        kept: Made = self._kept[key]
-        return kept
+        result: Made = self._kept[key]
+        return result
 
     @cached_property
     def models(self) -> Path:
@@ -115,16 +115,16 @@ class Workplace:
             self.say("left out: SPU's Cheetah, which `make bench-peers` installs in a checkout")
             return None
         self.say(f"{path.stem}, SPU's Cheetah")
-        asked = subprocess.run(
+        process = subprocess.run(
             [sys.executable, "-m", "benches.spu", path.resolve()],
             cwd=CHECKOUT,
             capture_output=True,
             text=True,
             check=False,
         )
-        if asked.returncode:
-            raise Misuse(asked.stderr.strip().rpartition("\n")[2])
-        reply = json.loads(asked.stdout)
+        if process.returncode:
+            raise Misuse(process.stderr.strip().rpartition("\n")[2])
+        reply = json.loads(process.stdout)
         return Peer(reply["version"], reply["seconds"], reply["bytes"], reply["operations"])
 
     def given(self, name: str, *, train: bool = False, most: int | None = None) -> Samples:
@@ -183,7 +183,7 @@ class Workplace:
     ) -> list[Record]:
         """Records of models under settings, as `privet study` makes them; what does not run on
         this machine or in a setting is left out, and said."""
-        paths = [self.model(it) for it in models]
+        paths = [self.model(model) for model in models]
         cases = [
             case
             for path in paths
@@ -192,7 +192,7 @@ class Workplace:
             )
         ]
         self._measure(cases)
-        files = [self.study / it.file_name for it in cases]
+        files = [self.study / case.file_name for case in cases]
         return [read_record(path) for path in files if path.exists()]
 
     def costed(
@@ -210,13 +210,16 @@ class Workplace:
             for setting, cost in costs.items():
                 if isinstance(cost, str):
                     self.say(f"left out: {model}, {setting.name}: {cost}")
-            return {key.name: it for key, it in costs.items() if isinstance(it, Record)}
+            return {key.name: record for key, record in costs.items() if isinstance(record, Record)}
 
         one, two = (
-            self.once(("costed", model, tuple(names), it, bool(known)), lambda it=it: make(it))  # type: ignore[misc]
-            for it in COSTED[batch >= 2 * COSTED[1][1]]
+            self.once(
+                ("costed", model, tuple(names), size, bool(known)),
+                lambda count=size: make(count),  # type: ignore[misc]
+            )
+            for size in COSTED[batch >= 2 * COSTED[1][1]]
         )
-        return [widened(one[name], it, batch) for name, it in two.items()]
+        return [widened(one[name], record, batch) for name, record in two.items()]
 
     def _measure(self, cases: list[Case]) -> None:
         def progress(_done: int, _of: int, name: str, _left: float | None) -> None:
@@ -231,6 +234,6 @@ class Workplace:
 def _nothing(chosen: Iterable[Setting]) -> units.UnitCosts:
     """Unit costs by which all work of these settings is free."""
     free: dict[str, units.Prices] = {
-        f"{it.kind} {phase}": {} for it in chosen for phase in ("offline", "online")
+        f"{setting.kind} {phase}": {} for setting in chosen for phase in ("offline", "online")
     }
     return units.UnitCosts(free, free, "none", 1)

@@ -39,8 +39,8 @@ def colours(families: Sequence[str]) -> dict[str, str]:
 def _family(rows: Sequence[Row]) -> alt.Color:
     """A family's colour, the same in every figure; the legend has those that the figure shows."""
     shown = {row["family"] for row in rows}
-    own = {name: colour for name, colour in colours(FAMILIES).items() if name in shown}
-    scale = alt.Scale(domain=list(own), range=list(own.values()))
+    palette = {name: colour for name, colour in colours(FAMILIES).items() if name in shown}
+    scale = alt.Scale(domain=list(palette), range=list(palette.values()))
     return alt.Color("family:N", title=None, scale=scale, legend=_below(3))
 
 
@@ -190,7 +190,7 @@ def drawings(records: Sequence[Record], prices: Prices) -> list[Figure]:
 def _parts(records: Sequence[Record], model: str, prices: Prices) -> list[Figure]:
     """Figures 3, 4, 5 and 7, which the paper has for its largest batches."""
     chosen = tables.largest_batches(records, model)
-    sizes = sorted({it.batch for it in chosen})
+    sizes = sorted({record.batch for record in chosen})
     size = "batch 1" if sizes == [1] else f"each suite's largest batch (up to {sizes[-1]})"
     dollars = f"dollars a sample, prices {prices.name}"
     return [
@@ -230,7 +230,7 @@ def _regimes(records: Sequence[Record], model: str) -> list[Figure]:
     single = tables.of_subject(records, model, 1)
     most = tables.largest_batches(records, model)
     drawn = [*_maps("", "latency (batch 1)", model, tables.tight(single))]
-    if any(it.batch > 1 for it in tables.tight(most)):
+    if any(record.batch > 1 for record in tables.tight(most)):
         goal = "throughput (each suite's largest batch)"
         drawn += _maps("-throughput", goal, model, tables.tight(most))
     if len(tables.tight(single)) < len(single):

@@ -29,8 +29,12 @@ def batch_sweep(records: Sequence[Record], model: str) -> list[Row]:
     """Throughput by batch on WAN_F, as a multiple of that of batch 1 (Figure 1)."""
     rows: list[Row] = []
     network = PRESETS["WAN_F"]
-    predictions = [predict(it, network) for it in plain(records) if subject(it) == model]
-    single = {it.record.setting: it for it in predictions if it.batch == 1}
+    predictions = [
+        predict(record, network) for record in plain(records) if subject(record) == model
+    ]
+    single = {
+        prediction.record.setting: prediction for prediction in predictions if prediction.batch == 1
+    }
     for cost in predictions:
         one = single.get(cost.record.setting)
         if one is None:
@@ -61,7 +65,9 @@ def slowest_material(records: Sequence[Record]) -> Record | None:
         cost = predict(record, PRESETS["WAN_S"])
         return cost.offline.seconds / cost.online.seconds
 
-    return max((it for it in plain(records) if it.setting.dealer), key=ratio, default=None)
+    return max(
+        (record for record in plain(records) if record.setting.dealer), key=ratio, default=None
+    )
 
 
 def pools(record: Record) -> list[Row]:
@@ -82,7 +88,7 @@ def pools(record: Record) -> list[Row]:
 
 
 def _each(chosen: Sequence[Record]) -> list[Prediction]:
-    return [it for network in PRESETS.values() for it in best_of_families(chosen, network)]
+    return [cost for network in PRESETS.values() for cost in best_of_families(chosen, network)]
 
 
 def time_parts(chosen: Sequence[Record]) -> list[Row]:
@@ -102,25 +108,25 @@ def time_parts(chosen: Sequence[Record]) -> list[Row]:
 def cost_parts(chosen: Sequence[Record], prices: Prices) -> list[Row]:
     """What a sample's dollars pay for, by network (Figure 4)."""
     return [
-        _part(it, name.replace("_", " "), dollars / it.batch)
-        for it in _each(chosen)
-        for name, dollars in vars(per_batch(it, prices)).items()
+        _part(cost, name.replace("_", " "), dollars / cost.batch)
+        for cost in _each(chosen)
+        for name, dollars in vars(per_batch(cost, prices)).items()
     ]
 
 
 def energy_parts(chosen: Sequence[Record]) -> list[Row]:
     """A sample's joules, by network (Figure 5)."""
     return [
-        _part(it, f"{phase} {name}", joules / it.batch)
-        for it in _each(chosen)
-        for phase, used in zip(("offline", "online"), energy(it), strict=True)
+        _part(cost, f"{phase} {name}", joules / cost.batch)
+        for cost in _each(chosen)
+        for phase, used in zip(("offline", "online"), energy(cost), strict=True)
         for name, joules in vars(used).items()
     ]
 
 
 def carried_energy(chosen: Sequence[Record]) -> list[Row]:
     """Joules of the network for a sample's bytes, which no party pays."""
-    return [_part(it, "carried", carried(it) / it.batch) for it in _each(chosen)]
+    return [_part(cost, "carried", carried(cost) / cost.batch) for cost in _each(chosen)]
 
 
 def _part(cost: Prediction, part: str, value: float) -> Row:
@@ -137,22 +143,24 @@ def contexts(records: Sequence[Record], batch: int = 1) -> list[Row]:
     `STUDY.contexts`, in one batch, each family at its best depth."""
     seconds: dict[tuple[str, str], dict[int, float]] = {}
     for model, tokens in STUDY.contexts.items():
-        single = [it for it in plain(records) if (it.model, it.batch) == (model, batch)]
+        single = [
+            record for record in plain(records) if (record.model, record.batch) == (model, batch)
+        ]
         for phase, online in (("online", True), ("offline + online", False)):
             for cost in best_of_families(single, PRESETS["WAN_M"], online=online):
-                own = seconds.setdefault((cost.record.setting.family, phase), {})
-                own[tokens] = seconds_per_sample(cost, online=online)
+                curve = seconds.setdefault((cost.record.setting.family, phase), {})
+                curve[tokens] = seconds_per_sample(cost, online=online)
     return [
         {
             "family": family,
             "phase": phase,
             "tokens": tokens,
             "seconds": seconds_then,
-            "times": seconds_then / own[CONTEXT],
+            "times": seconds_then / by_tokens[CONTEXT],
         }
-        for (family, phase), own in seconds.items()
-        if CONTEXT in own and len(own) > 1
-        for tokens, seconds_then in sorted(own.items())
+        for (family, phase), by_tokens in seconds.items()
+        if CONTEXT in by_tokens and len(by_tokens) > 1
+        for tokens, seconds_then in sorted(by_tokens.items())
     ]
 
 
@@ -160,16 +168,16 @@ def main_costs(chosen: Sequence[Record], prices: Prices) -> list[Row]:
     """The two largest parts of each family's money and energy on WAN_M (Figure 8, b)."""
     kinds = {"money": cost_parts(chosen, prices), "energy": energy_parts(chosen)}
     costs: list[Row] = []
-    for what, rows in kinds.items():
-        here = [row for row in rows if row["network"] == "WAN_M"]
-        for family in dict.fromkeys(row["family"] for row in here):
-            parts = {row["part"]: row["value"] for row in here if row["family"] == family}
+    for kind, rows in kinds.items():
+        wan_rows = [row for row in rows if row["network"] == "WAN_M"]
+        for family in dict.fromkeys(row["family"] for row in wan_rows):
+            parts = {row["part"]: row["value"] for row in wan_rows if row["family"] == family}
             whole = sum(parts.values()) or 1.0
-            first, second = sorted(parts, key=lambda it: -parts[it])[:2]
+            first, second = sorted(parts, key=lambda part: -parts[part])[:2]
             costs.append(
                 {
                     "family": family,
-                    "what": what,
+                    "what": kind,
                     "first": first,
                     "first_share": 100 * parts[first] / whole,
                     "second": second,
@@ -186,7 +194,8 @@ def speed_sweep(chosen: Sequence[Record]) -> list[Row]:
         for speed in SPEEDS:
             costs = best_of_families(chosen, PRESETS["WAN_M"], online=online, speed=speed)
             seconds = {
-                it.record.setting.family: seconds_per_sample(it, online=online) for it in costs
+                cost.record.setting.family: seconds_per_sample(cost, online=online)
+                for cost in costs
             }
             slowest = max(seconds.values(), default=1.0)
             rows += [
@@ -228,7 +237,7 @@ def _quickest(chosen: Sequence[Record], rtt: float, speed: float) -> list[Row]:
         for bits in BANDWIDTHS:
             network = Network("", rtt, bits)
             costs = best_of_families(chosen, network, online=online, speed=speed)
-            best = min(costs, key=lambda it: seconds_per_sample(it, online=online))
+            best = min(costs, key=lambda cost: seconds_per_sample(cost, online=online))
             rows.append(
                 {
                     "phase": "online" if online else "offline + online",

@@ -28,13 +28,13 @@ def findings(records: Sequence[Record], prices: Prices) -> list[Finding]:
     if not subjects:
         return []
     model = subjects[0]
-    names = {it.model for it in records if tables.subject(it) == model}
-    rows = [it for it in tables.predicted(records, prices) if it["model"] in names]
-    rows = [it for it in rows if it["batch"] == 1]
-    near, far = ([it for it in rows if it["network"] == network] for network in (NEAR, FAR))
+    names = {record.model for record in records if tables.subject(record) == model}
+    rows = [row for row in tables.predicted(records, prices) if row["model"] in names]
+    rows = [row for row in rows if row["batch"] == 1]
+    near, far = ([row for row in rows if row["network"] == network] for network in (NEAR, FAR))
     winners = {
-        network: _least([it for it in rows if it["network"] == network], "latency")["setting"]
-        for network in dict.fromkeys(it["network"] for it in rows)
+        network: _least([row for row in rows if row["network"] == network], "latency")["setting"]
+        for network in dict.fromkeys(row["network"] for row in rows)
     }
     return [
         Finding(
@@ -47,14 +47,14 @@ def findings(records: Sequence[Record], prices: Prices) -> list[Finding]:
             f"cost-parts-{model}",
         ),
         Finding(
-            f"Of {len({it['setting'] for it in rows})} settings, {_listed(winners)}.",
+            f"Of {len({row['setting'] for row in rows})} settings, {_listed(winners)}.",
             f"regimes-{model}",
         ),
     ]
 
 
-def _least(rows: Sequence[Row], what: str) -> Row:
-    return min(rows, key=lambda row: float(row[what]))
+def _least(rows: Sequence[Row], key: str) -> Row:
+    return min(rows, key=lambda row: float(row[key]))
 
 
 def _time(rows: Sequence[Row]) -> str:
@@ -73,8 +73,8 @@ def _listed(winners: dict[str, str]) -> str:
     where: dict[str, list[str]] = {}
     for network, setting in winners.items():
         where.setdefault(setting, []).append(network)
-    said = [f"{setting} is fastest on {_series(it)}" for setting, it in where.items()]
-    return "; ".join(said)
+    sentences = [f"{setting} is fastest on {_series(places)}" for setting, places in where.items()]
+    return "; ".join(sentences)
 
 
 def _series(names: Sequence[str]) -> str:

@@ -28,7 +28,7 @@ def write(records: Sequence[Record], output: Path, prices: Prices) -> list[Path]
         raise Misuse("there is no record of the loopback to predict from: `privet study measure`")
     output.parent.mkdir(parents=True, exist_ok=True)
     page, written = Page("What private inference costs", LEGEND), [output]
-    figures_drawn = {it.name: it for it in drawings(records, prices)}
+    figures_drawn = {drawing.name: drawing for drawing in drawings(records, prices)}
 
     def draw(name: str) -> None:
         figure = figures_drawn.pop(name)
@@ -58,17 +58,19 @@ def write(records: Sequence[Record], output: Path, prices: Prices) -> list[Path]
 
 def _cite(page: Page, records: Sequence[Record], prices: Prices) -> None:
     machines = dict.fromkeys(
-        f"{it.machine.get('cpu')}, {it.machine.get('cores')} cores" for it in records if it.machine
+        f"{record.machine.get('cpu')}, {record.machine.get('cores')} cores"
+        for record in records
+        if record.machine
     )
-    commits = dict.fromkeys(it.commit for it in records if it.commit)
+    commits = dict.fromkeys(record.commit for record in records if record.commit)
     page.text(
         f"{len(records)} runs on {'; '.join(machines)}, both parties on the one machine, at "
         f"{', '.join(commits) or 'no commit'}. Times on networks are predicted from them; bytes "
         "and rounds are exact. The paper is Huang, Maeng and Suh, Beyond Latency (2026)."
     )
     page.text(f"Prices of {prices.date}: {prices.source}.")
-    for what, origin in prices.sources.items():
-        page.text(f"Price of {what}: {origin}.")
+    for item, origin in prices.sources.items():
+        page.text(f"Price of {item}: {origin}.")
     page.text(
         f"A model with {tables.TWIN} at the end of its name has smooth activations and stands in "
         "for the one without it where a suite computes no others. Predictions leave out keys "
@@ -93,7 +95,7 @@ def _tables(
             f"Predicted and measured over links that delay: median error {total.median:.1%}, 95th "
             f"percentile {total.percentile_95:.1%}"
         )
-        rows = [{**asdict(it), "error": 100 * it.error} for it in compared]
+        rows = [{**asdict(comparison), "error": 100 * comparison.error} for comparison in compared]
         tables_of.append(("validation", title, VALIDATION, rows))
     for model in tables.drawn_subjects(records):
         title = f"Figure 8 (b): what {model} pays for on WAN_M, by suite"

@@ -54,7 +54,8 @@ def _frozen(value: Any) -> Any:
 def _read() -> Study:
     document = _frozen(tomllib.loads(files(__package__).joinpath("data/study.toml").read_text()))
     parts: dict[str, Any] = {
-        name: tuple(Part(**it) for it in document.pop(name)) for name in ("standard", "further")
+        name: tuple(Part(**fields) for fields in document.pop(name))
+        for name in ("standard", "further")
     }
     return Study(**document, **parts)
 
@@ -75,13 +76,13 @@ def standard_cases(folder: Path, *, full: bool = False, repeats: int | None = No
 def validation_cases(folder: Path, suites: Sequence[str] = ()) -> list[Case]:
     """Those cases of the standard study that are run over links, with the same on the loopback;
     with `suites` theirs alone."""
-    wanted = settings(suites)
+    selection = settings(suites)
     return [
         case
         for part in STUDY.standard
         if part.links
         for case in _cases(part, folder, part.repeats)
-        if not wanted or case.setting in wanted
+        if not selection or case.setting in selection
     ]
 
 

@@ -30,28 +30,28 @@ def subject(record: Record) -> str:
 
 def plain(records: Iterable[Record]) -> list[Record]:
     """Records of the loopback, which predictions begin from."""
-    return [it for it in records if it.link is None]
+    return [record for record in records if record.link is None]
 
 
 def measured(records: Iterable[Record]) -> list[Row]:
     return [
         {
-            "model": it.model,
-            "setting": it.setting.name,
-            "batch": it.batch,
-            "link": it.link or "loopback",
-            "offline_seconds": it.offline.seconds,
-            "online_seconds": it.online.seconds,
-            "cpu_seconds": _total(it.offline.cpu_seconds, it.online.cpu_seconds),
-            "offline_bytes": it.offline.bytes,
-            "online_bytes": it.online.bytes,
-            "rounds": it.online.rounds,
-            "peak_mb": max(it.peak_mb.values(), default=None),
-            "material_bytes": sum(it.material_bytes.values()),
-            "joules": it.joules,
-            "paper_memory_gb": memory(it.model, it.setting),
+            "model": record.model,
+            "setting": record.setting.name,
+            "batch": record.batch,
+            "link": record.link or "loopback",
+            "offline_seconds": record.offline.seconds,
+            "online_seconds": record.online.seconds,
+            "cpu_seconds": _total(record.offline.cpu_seconds, record.online.cpu_seconds),
+            "offline_bytes": record.offline.bytes,
+            "online_bytes": record.online.bytes,
+            "rounds": record.online.rounds,
+            "peak_mb": max(record.peak_mb.values(), default=None),
+            "material_bytes": sum(record.material_bytes.values()),
+            "joules": record.joules,
+            "paper_memory_gb": memory(record.model, record.setting),
         }
-        for it in sorted(records, key=_order)
+        for record in sorted(records, key=_order)
     ]
 
 
@@ -66,8 +66,8 @@ def _total(*parts: float | None) -> float | None:
 def predicted(records: Iterable[Record], prices: Prices) -> list[Row]:
     """One row for each record of the loopback and each of the paper's networks."""
     return [
-        _predicted(predict(it, network), prices)
-        for it in sorted(plain(records), key=_order)
+        _predicted(predict(record, network), prices)
+        for record in sorted(plain(records), key=_order)
         for network in PRESETS.values()
     ]
 
@@ -125,21 +125,23 @@ def seconds_per_sample(prediction: Prediction, *, online: bool) -> float:
 
 def of_subject(records: Iterable[Record], model: str, batch: int) -> list[Record]:
     """Records of the loopback that tell about a model, for a batch."""
-    return [it for it in plain(records) if subject(it) == model and it.batch == batch]
+    return [
+        record for record in plain(records) if subject(record) == model and record.batch == batch
+    ]
 
 
 def largest_batches(records: Iterable[Record], model: str) -> list[Record]:
     """Records of the loopback that tell about a model, for each family's largest batch."""
-    own = [it for it in plain(records) if subject(it) == model]
+    model_records = [entry for entry in plain(records) if subject(entry) == model]
     most: dict[str, int] = {}
-    for record in own:
+    for record in model_records:
         most[record.setting.family] = max(most.get(record.setting.family, 0), record.batch)
-    return [it for it in own if it.batch == most[it.setting.family]]
+    return [entry for entry in model_records if entry.batch == most[entry.setting.family]]
 
 
 def tight(records: Iterable[Record]) -> list[Record]:
     """Records of suites that reveal nothing but outputs."""
-    return [it for it in records if not it.setting.reveals_order]
+    return [record for record in records if not record.setting.reveals_order]
 
 
 def drawn_subjects(records: Sequence[Record]) -> list[str]:

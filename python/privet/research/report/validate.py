@@ -46,27 +46,39 @@ def compare(records: Iterable[Record]) -> list[Comparison]:
 
     Bytes and rounds must be equal, since the formula leaves no room for others.
     """
-    known = list(records)
-    plain = {(it.model_sha256, it.setting, it.batch): it for it in known if it.link is None}
+    record_list = list(records)
+    plain = {
+        (entry.model_sha256, entry.setting, entry.batch): entry
+        for entry in record_list
+        if entry.link is None
+    }
     comparisons = []
-    for it in known:
-        base = plain.get((it.model_sha256, it.setting, it.batch))
-        if it.link is None or base is None:
+    for record in record_list:
+        base = plain.get((record.model_sha256, record.setting, record.batch))
+        if record.link is None or base is None:
             continue
-        guess = predict(base, parse_network(it.link), first=True, dealer_near_server=True)
+        guess = predict(base, parse_network(record.link), first=True, dealer_near_server=True)
         for phase, predicted, measured in (
-            ("online", guess.online_latency, it.online.seconds),
-            ("both", guess.latency, it.offline.seconds + it.online.seconds),
+            ("online", guess.online_latency, record.online.seconds),
+            ("both", guess.latency, record.offline.seconds + record.online.seconds),
         ):
             comparisons.append(
-                Comparison(it.model, it.setting.name, it.batch, it.link, phase, predicted, measured)
+                Comparison(
+                    record.model,
+                    record.setting.name,
+                    record.batch,
+                    record.link,
+                    phase,
+                    predicted,
+                    measured,
+                )
             )
     return comparisons
 
 
 def errors(comparisons: Sequence[Comparison]) -> Errors | None:
     """Median and 95th percentile; None of nothing."""
-    sizes = sorted(abs(it.error) for it in comparisons)
+    sizes = sorted(abs(comparison.error) for comparison in comparisons)
     if not sizes:
         return None
     last = sizes[-1]
@@ -80,8 +92,18 @@ def by_suite(comparisons: Sequence[Comparison]) -> list[tuple[str, str, Errors]]
     def group(run: Comparison) -> str:
         return run.setting if run.setting in STUDY.apart else setting_named(run.setting).config.name
 
-    keys = dict.fromkeys((group(it), it.phase) for it in comparisons)
+    keys = dict.fromkeys((group(comparison), comparison.phase) for comparison in comparisons)
     by_key = [
-        (*key, errors([it for it in comparisons if (group(it), it.phase) == key])) for key in keys
+        (
+            *key,
+            errors(
+                [
+                    comparison
+                    for comparison in comparisons
+                    if (group(comparison), comparison.phase) == key
+                ]
+            ),
+        )
+        for key in keys
     ]
-    return [(suite, phase, it) for suite, phase, it in by_key if it is not None]
+    return [(suite, phase, error) for suite, phase, error in by_key if error is not None]

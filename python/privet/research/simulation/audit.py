@@ -132,8 +132,8 @@ class Audit:
         submission = self.admitted.get(start.request)
         if start.phase is Phase.ON:
             if material is not None:
-                done = self._inferred.get(start.request, 0) + start.batch
-                self._inferred[start.request] = done
+                total = self._inferred.get(start.request, 0) + start.batch
+                self._inferred[start.request] = total
         elif material is not None and (submission is None or submission.only is None):
             self.entries[material] = (_stream(start), start.machine)
 
@@ -212,9 +212,9 @@ class Audit:
             _require(ahead, f"nobody asked for {start.job}")
             self._hears(start)
             return
-        asked = (submission.client, submission.model, submission.suite)
-        given = (start.client, start.model, start.suite)
-        _require(asked == given, f"{start.job} is not what {start.request} asked for")
+        request_key = (submission.client, submission.model, submission.suite)
+        start_key = (start.client, start.model, start.suite)
+        _require(request_key == start_key, f"{start.job} is not what {start.request} asked for")
         _require(start.request not in self.outcomes, f"{start.job} starts after its request ended")
         if start.phase is Phase.ON:
             _require(not submission.notice, f"{start.job} infers for a notice")
@@ -227,8 +227,8 @@ class Audit:
 
     def _hears(self, start: Start) -> None:
         """The client that must come for a job listens."""
-        there = self.listening is None or start.client in self.listening
-        _require(there, f"{start.job} starts, and its client is away")
+        is_listening = self.listening is None or start.client in self.listening
+        _require(is_listening, f"{start.job} starts, and its client is away")
 
     def _uses(self, start: Start) -> None:
         """The entry of a T_on was made, for this, here, and never used."""
@@ -250,8 +250,8 @@ class Audit:
         self.outcomes[ended.id] = ended.outcome
         assert submission is not None
         if ended.outcome is Outcome.DONE and not submission.notice:
-            done = self._inferred.pop(ended.id, 0)
-            _require(done == submission.batch, f"{ended.id} is done after {done} samples")
+            samples = self._inferred.pop(ended.id, 0)
+            _require(samples == submission.batch, f"{ended.id} is done after {samples} samples")
 
     def closed(self) -> None:
         """At the end of a drain: everything ended and nothing runs."""

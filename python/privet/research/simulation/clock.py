@@ -164,23 +164,34 @@ def sequential(
     cores = tuple(range(machine.cores))
     now = 0.0
     for arrival in arrivals:
-        asked = arrival.submission
-        if asked.notice:
+        submission = arrival.submission
+        if submission.notice:
             continue
         now = max(now, arrival.at)
-        for number, batch in enumerate(truth.split(asked.model, asked.suite, asked.batch)):
+        for number, batch in enumerate(
+            truth.split(submission.model, submission.suite, submission.batch)
+        ):
             for phase in Phase:
-                demand = truth.expected(Key(asked.model, asked.suite, batch, phase))
+                demand = truth.expected(Key(submission.model, submission.suite, batch, phase))
                 taken = demand.on(machine.cores).seconds
                 end = now + taken * (1 + jitter * chance.uniform(-1, 1))
-                job = f"{asked.id}/{phase}#{number}"
+                job = f"{submission.id}/{phase}#{number}"
                 where = (machine.name, cores, demand.memory)
                 record.jobs.append(
-                    JobRecord(job, asked.id, asked.model, asked.client, phase, *where, now, end)
+                    JobRecord(
+                        job,
+                        submission.id,
+                        submission.model,
+                        submission.client,
+                        phase,
+                        *where,
+                        now,
+                        end,
+                    )
                 )
                 if phase is Phase.ON:
-                    whose = (asked.id, asked.model, asked.client, batch)
+                    whose = (submission.id, submission.model, submission.client, batch)
                     record.inputs.append(InputRecord(*whose, arrival.at, now, end))
                 now = end
-        record.outcomes[asked.id] = Outcome.DONE
+        record.outcomes[submission.id] = Outcome.DONE
     return record

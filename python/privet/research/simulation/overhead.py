@@ -65,14 +65,14 @@ def _measure(policy: Policy, queued: int, decisions: int) -> Overhead:
             profiles.set(Key(model, suite, 1, Phase.ON), Demand(1 + number, GIB, 1.0 + number))
     scheduler = Scheduler([Machine("m0", 96, 256 * GIB)], profiles, policy)
     submits = [_timed(_submit, scheduler, number, 0.0)[0] for number in range(queued)]
-    running = [it.job for it in scheduler.decide(0.0) if isinstance(it, Start)]
+    running = [action.job for action in scheduler.decide(0.0) if isinstance(action, Start)]
     ends, decides = [], []
     for step in range(decisions):
         now = float(step + 1)
         ends.append(_timed(scheduler.finished, now, running.pop(0), Usage(3.0, GIB))[0])
         taken, actions = _timed(scheduler.decide, now)
         decides.append(taken)
-        running += [it.job for it in actions if isinstance(it, Start)]
+        running += [action.job for action in actions if isinstance(action, Start)]
         _submit(scheduler, queued + step, now)
     decides.sort()
     slow = decides[int(0.99 * len(decides))]

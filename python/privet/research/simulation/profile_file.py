@@ -57,7 +57,7 @@ class ProfileFile:
         for job in self.jobs:
             if job["suite"] == suite:
                 phases.setdefault(job["model"], set()).add(job["phase"])
-        return {model for model, seen in phases.items() if seen == {"pre", "on"}}
+        return {model for model, names in phases.items() if names == {"pre", "on"}}
 
 
 def read(name_or_path: str) -> ProfileFile:

@@ -34,8 +34,8 @@ def rows() -> tuple[Row, ...]:
 
 def _row(name: str, *cells: Cell) -> Row:
     workload, policy, *rate = name.split(", ")
-    known = (None if cell is None else float(cell) for cell in cells)
-    return Row(workload, policy, float(rate[0].removesuffix("/s")) if rate else None, *known)  # type: ignore[arg-type]
+    numbers = (None if cell is None else float(cell) for cell in cells)
+    return Row(workload, policy, float(rate[0].removesuffix("/s")) if rate else None, *numbers)  # type: ignore[arg-type]
 
 
 def row(workload: str, policy: str, rate: float | None) -> Row | None:

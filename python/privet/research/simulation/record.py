@@ -83,7 +83,7 @@ def figures(record: Record) -> Figures:
         delays += [item.end - item.arrival] * item.count
         waits += [item.start - item.arrival] * item.count
         by_model.setdefault(item.model, []).extend([item.end - item.arrival] * item.count)
-    makespan = max(it.end for it in record.inputs)
+    makespan = max(entry.end for entry in record.inputs)
     busy = sum(len(job.cores) * (min(job.end, makespan) - job.start) for job in record.jobs)
     ended: dict[str, int] = {}
     for outcome in record.outcomes.values():

@@ -54,7 +54,7 @@ def _content(
         "table": rows(table),
         "sweeps": [
             {"sweep": point.sweep, "x": point.x, **row}
-            for (point, _), row in zip(swept, rows([it for _, it in swept]), strict=True)
+            for (point, _), row in zip(swept, rows([result for _, result in swept]), strict=True)
         ],
     }
 
@@ -65,7 +65,7 @@ def draw(
     """The pictures of a report, by name."""
     pictures: dict[str, alt.TopLevelMixin] = {
         f"table-{workload}": beside_paper(table, workload)
-        for workload in dict.fromkeys(it.case.workload for it in table)
+        for workload in dict.fromkeys(result.case.workload for result in table)
     }
     for sweep in dict.fromkeys(point.sweep for point, _ in swept):
         at = [(point.x, result) for point, result in swept if point.sweep == sweep]
@@ -123,18 +123,20 @@ CAPTIONS = {
 def findings(table: Sequence[Result]) -> list[tuple[str, str]]:
     """What the runs say, each with the name of its picture: how much sooner requests are answered
     than one after the other, how far that is from the paper, how busy cores are."""
-    workloads = list(dict.fromkeys(it.case.workload for it in table))
+    workloads = list(dict.fromkeys(result.case.workload for result in table))
     texts = []
     for workload in workloads:
-        own = [it for it in table if it.case.workload == workload]
-        best = min(own, key=lambda it: it.figures.delay / it.baseline.delay)
+        group = [result for result in table if result.case.workload == workload]
+        best = min(group, key=lambda result: result.figures.delay / result.baseline.delay)
         delay, alone = best.figures.delay, best.baseline.delay
         text = (
             f"Workload {workload}: with {best.case.traffic.rate:g} requests/s policy {best.label} "
             f"answers after {cell(delay)} s on average; one after the other they take "
             f"{cell(alone)} s, {cell(alone / delay)} times as long."
         )
-        ratios = [it.figures.delay / it.paper_delay for it in own if it.paper_delay]
+        ratios = [
+            result.figures.delay / result.paper_delay for result in group if result.paper_delay
+        ]
         if ratios:
             text += (
                 f" The paper has {len(ratios)} of these delays; ours are {min(ratios):.2f} to "
@@ -167,24 +169,24 @@ def rows(results: Sequence[Result]) -> list[dict[str, Any]]:
     """One flat row for each result; times in seconds."""
     return [
         {
-            "workload": it.case.workload,
-            "policy": it.label,
-            "rate": it.case.traffic.rate,
-            "notices": it.case.traffic.notices,
-            "machines": it.case.machines,
-            "beta": it.case.beta,
-            "delay": it.figures.delay,
-            "wait": it.figures.wait,
-            "delay_95": it.figures.delay_95,
-            "throughput": it.figures.throughput,
-            "makespan": it.figures.makespan,
-            "speedup": it.speedup,
-            "utilisation": it.figures.utilisation,
-            "baseline_delay": it.baseline.delay,
-            "paper_delay": it.paper_delay,
-            "paper_speedup": it.paper.speedup if it.paper else None,
+            "workload": result.case.workload,
+            "policy": result.label,
+            "rate": result.case.traffic.rate,
+            "notices": result.case.traffic.notices,
+            "machines": result.case.machines,
+            "beta": result.case.beta,
+            "delay": result.figures.delay,
+            "wait": result.figures.wait,
+            "delay_95": result.figures.delay_95,
+            "throughput": result.figures.throughput,
+            "makespan": result.figures.makespan,
+            "speedup": result.speedup,
+            "utilisation": result.figures.utilisation,
+            "baseline_delay": result.baseline.delay,
+            "paper_delay": result.paper_delay,
+            "paper_speedup": result.paper.speedup if result.paper else None,
         }
-        for it in results
+        for result in results
     ]
 
 
@@ -193,7 +195,8 @@ def lines(
 ) -> alt.Chart:
     """`measure` of the policies over a swept axis, on a logarithmic scale."""
     values = [
-        {"x": x, "policy": it.case.policy, "y": getattr(it.figures, measure)} for x, it in results
+        {"x": x, "policy": result.case.policy, "y": getattr(result.figures, measure)}
+        for x, result in results
     ]
     chart: alt.Chart = (
         alt.Chart(_data(values), title=title, width=280, height=200)
@@ -218,7 +221,7 @@ def beside_paper(results: Sequence[Result], workload: str) -> alt.TopLevelMixin:
     base = alt.Chart(_data(values), width=120, height=260)
     scale = alt.Scale(type="log", nice=True)
     place = alt.X("policy:N", title=None, sort=None)
-    ours = base.mark_point(filled=True, size=90).encode(
+    marks = base.mark_point(filled=True, size=90).encode(
         x=place,
         y=alt.Y("delay:Q", title="mean delay D (s)", scale=scale),
         color=alt.Color("policy:N", legend=None, sort=None),
@@ -233,7 +236,7 @@ def beside_paper(results: Sequence[Result], workload: str) -> alt.TopLevelMixin:
     sequential = base.mark_rule(color="crimson", strokeDash=[4, 3]).encode(
         y=alt.Y("baseline_delay:Q", scale=scale)
     )
-    by_load: alt.FacetChart = alt.layer(ours, papers, sequential).facet(
+    by_load: alt.FacetChart = alt.layer(marks, papers, sequential).facet(
         facet=alt.Facet("label:N", title=None), columns=2
     )
     return by_load
@@ -242,7 +245,7 @@ def beside_paper(results: Sequence[Result], workload: str) -> alt.TopLevelMixin:
 def delays(record: Record, steps: int = 20) -> list[dict[str, float]]:
     """Mean delay of the requests that arrived in each of `steps` equal spans of a run in which any
     did; in seconds."""
-    last = max(it.arrival for it in record.inputs)
+    last = max(entry.arrival for entry in record.inputs)
     spans: dict[int, list[float]] = {}
     for item in record.inputs:
         step = min(steps - 1, int(steps * item.arrival / last)) if last else 0
@@ -256,8 +259,8 @@ def delays(record: Record, steps: int = 20) -> list[dict[str, float]]:
 def latency(record: Record) -> alt.TopLevelMixin:
     """The delay of each request by the time of its arrival, and the mean over time."""
     values = [
-        {"arrival": it.arrival, "delay": it.end - it.arrival, "model": it.model}
-        for it in record.inputs
+        {"arrival": entry.arrival, "delay": entry.end - entry.arrival, "model": entry.model}
+        for entry in record.inputs
     ]
     x = alt.X("arrival:Q", title="arrival (s)")
     # Screen readers have the means, and not a thousand dots.
@@ -278,8 +281,8 @@ def latency(record: Record) -> alt.TopLevelMixin:
 def timeline(record: Record, most: int = 100) -> alt.TopLevelMixin:
     """T_pre and T_on on each core until the first `most` requests are served (the paper's
     Figure 5)."""
-    first = sorted(record.inputs, key=lambda it: it.arrival)[:most]
-    until = max(it.end for it in first)
+    first = sorted(record.inputs, key=lambda entry: entry.arrival)[:most]
+    until = max(entry.end for entry in first)
     values = [
         {
             "core": f"{job.machine}/{core:03d}",

@@ -109,7 +109,11 @@ def simulate(case: Case, model: str | None = None) -> Record:
     machines = [Machine(f"m{n}", case.cores, case.memory) for n in range(case.machines)]
     limits = Limits(jobs_per_model=case.jobs_per_model, in_line=case.in_line)
     setup = Setup(machines, case.profile.profiles(), limits, case.jitter, case.seed)
-    them = [it for it in _arrivals(case, case.traffic) if model in (None, it.submission.model)]
+    them = [
+        arrival
+        for arrival in _arrivals(case, case.traffic)
+        if model in (None, arrival.submission.model)
+    ]
     return Clock(setup, named(case.policy, case.beta)).run(them)
 
 
@@ -134,14 +138,14 @@ def _arrivals(case: Case, traffic: Traffic) -> list[Arrival]:
 
 def compare(cases: Iterable[Case]) -> Iterator[Result]:
     """Runs each case, and the baseline once for each set of requests."""
-    known: dict[object, Figures] = {}
+    baselines: dict[object, Figures] = {}
     for case in cases:
         plain = replace(case.traffic, notices=0.0)
         key = (case.profile.name, case.workload, plain, case.suites, case.cores, case.seed)
-        if key not in known:
-            known[key] = figures(baseline(case))
+        if key not in baselines:
+            baselines[key] = figures(baseline(case))
         record = simulate(case)
-        yield Result(case, figures(record), known[key], record)
+        yield Result(case, figures(record), baselines[key], record)
 
 
 def table_two(case: Case) -> Iterator[Case]:
@@ -150,10 +154,10 @@ def table_two(case: Case) -> Iterator[Case]:
     for workload in WORKLOADS:
         for rate in RATES:
             traffic = replace(case.traffic, rate=rate)
-            here = replace(case, workload=workload, traffic=traffic)
-            held = replace(here, jobs_per_model=1)
-            yield from held.with_policies(PAPERS, (0.0, NOTICES))
-            yield from here.with_policies(PAPERS + OURS, (0.0, NOTICES))
+            variant = replace(case, workload=workload, traffic=traffic)
+            one_job = replace(variant, jobs_per_model=1)
+            yield from one_job.with_policies(PAPERS, (0.0, NOTICES))
+            yield from variant.with_policies(PAPERS + OURS, (0.0, NOTICES))
 
 
 POLICIES = (*PAPERS, "deadline", "fair", "urgent", *OURS)

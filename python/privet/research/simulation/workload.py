@@ -68,11 +68,16 @@ def arrivals(
     order = random.Random(f"order {seed}")
     models = [model for model, count in sorted(counts.items()) for _ in range(count)]
     order.shuffle(models)
-    gaps, who, noticed = (random.Random(f"{what} {seed}") for what in ("gaps", "who", "noticed"))
+    gaps, choices, noticed = (
+        random.Random(f"{purpose} {seed}") for purpose in ("gaps", "who", "noticed")
+    )
     now, out = 0.0, []
     for number, model in enumerate(models):
         now += gaps.expovariate(traffic.rate)
-        client, suite = f"c{who.randrange(traffic.clients)}", suites[who.randrange(len(suites))]
+        client, suite = (
+            f"c{choices.randrange(traffic.clients)}",
+            suites[choices.randrange(len(suites))],
+        )
         notice = None
         if noticed.random() < traffic.notices:
             notice = f"n{number}"

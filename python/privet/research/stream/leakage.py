@@ -31,17 +31,17 @@ ROWS = 512
 def distance_correlation(x: Array, y: Array) -> float:
     """Of two vectors of the same length: 1 if one is a multiple of the other, about 0 if they have
     nothing to do with each other. Takes memory for 512 rows of distances at a time."""
-    x, y = (np.asarray(it, dtype=np.float64).ravel() for it in (x, y))
+    x, y = (np.asarray(array, dtype=np.float64).ravel() for array in (x, y))
     count = len(x)
-    means = [np.array([np.abs(it - value).mean() for value in it]) for it in (x, y)]
+    means = [np.array([np.abs(array - value).mean() for value in array]) for array in (x, y)]
     sums = np.zeros(3)
     for start in range(0, count, ROWS):
         a, b = (
-            np.abs(it[start : start + ROWS, None] - it)
+            np.abs(array[start : start + ROWS, None] - array)
             - mean[start : start + ROWS, None]
             - mean
             + mean.mean()
-            for it, mean in zip((x, y), means, strict=True)
+            for array, mean in zip((x, y), means, strict=True)
         )
         sums += [(a * b).sum(), (a * a).sum(), (b * b).sum()]
     covariance, *variances = sums / count**2
@@ -87,8 +87,8 @@ def recovered(inputs: Array, received: Array, weights: Array, align: str) -> flo
     most like it, less what columns of noise would reach.
     """
     aligned = ATTACKS[align](inputs, received).astype(np.float64)
-    given, answers = inputs[1:] - inputs[0], aligned[1:] - aligned[0]
-    guess = np.linalg.lstsq(given, answers, rcond=None)[0]
+    differences, answers = inputs[1:] - inputs[0], aligned[1:] - aligned[0]
+    guess = np.linalg.lstsq(differences, answers, rcond=None)[0]
     noise = np.random.default_rng([7, 7]).standard_normal(guess.shape)
     floor = _likeness(noise, weights)
     return float((_likeness(guess, weights) - floor) / (1 - floor))
@@ -124,7 +124,7 @@ def _standard(row: Array) -> Array:
 
 
 def _likeness(guess: Array, truth: Array) -> float:
-    unit = [it / np.maximum(np.linalg.norm(it, axis=0), 1e-12) for it in (guess, truth)]
+    unit = [matrix / np.maximum(np.linalg.norm(matrix, axis=0), 1e-12) for matrix in (guess, truth)]
     return float(np.abs(unit[0].T @ unit[1]).max(axis=1).mean())
 
 
@@ -150,17 +150,17 @@ def correlations(compiled: Compiled, samples: Sequence[list[Array] | None]) -> l
     """Distance correlations of every tensor that is permuted, for each sample (None: a random
     one), with orders as the protocol draws them."""
     stages = Stages(compiled.program.to_public_bytes(), PAILLIER)
-    kept = {
-        it.source: index
-        for index, it in enumerate(stages.rounds)
-        if not it.output and int(np.prod(it.shape)) <= LONGEST
+    stage_of = {
+        exchange.source: index
+        for index, exchange in enumerate(stages.rounds)
+        if not exchange.output and int(np.prod(exchange.shape)) <= LONGEST
     }
     dcors: dict[int, list[float]] = {}
 
     def see(value: int, array: Array) -> None:
-        if value in kept and array.size > 1:
+        if value in stage_of and array.size > 1:
             # A window's members may repeat; what is compared is the first of each element.
-            order, _ = stages.arrange(kept[value])
+            order, _ = stages.arrange(stage_of[value])
             flat = array.ravel().astype(np.float64)
             places = list(dict.fromkeys(order.tolist()))
             exponent = round(float(np.log2(len(places))))
@@ -171,7 +171,8 @@ def correlations(compiled: Compiled, samples: Sequence[list[Array] | None]) -> l
         inputs = random_inputs(compiled.program, None, seed) if sample is None else sample
         execute(compiled.program, compiled.weights, inputs, observe=see)
     return [
-        Row(key, len(it), float(np.mean(it)), published(key)) for key, it in sorted(dcors.items())
+        Row(key, len(values), float(np.mean(values)), published(key))
+        for key, values in sorted(dcors.items())
     ]
 
 
@@ -192,8 +193,8 @@ def attacks(inputs: int = 24, outputs: int = 64, seed: int = 0) -> dict[str, dic
     rng = np.random.default_rng(seed)
     weights = rng.standard_normal((inputs, outputs)) / np.sqrt(inputs)
     bias = rng.standard_normal(outputs)
-    asked = queries(rng.standard_normal(inputs), 8 * inputs, STEP, rng)
-    answers = asked @ weights + bias
+    probes = queries(rng.standard_normal(inputs), 8 * inputs, STEP, rng)
+    answers = probes @ weights + bias
     arrangements = {
         "fresh permutation": fresh(outputs),
         "fixed permutation": fixed(outputs, rng),
@@ -201,7 +202,8 @@ def attacks(inputs: int = 24, outputs: int = 64, seed: int = 0) -> dict[str, dic
     }
     return {
         name: {
-            attack: recovered(asked, observe(answers, order), weights, attack) for attack in ATTACKS
+            attack: recovered(probes, observe(answers, order), weights, attack)
+            for attack in ATTACKS
         }
         for name, order in arrangements.items()
     }

@@ -42,17 +42,17 @@ def flow(
     other."""
     waits = transfers or [0.0] * len(times)
     wires, free = [0.0] * len(times), [0.0] * len(times)
-    done: list[float] = []
+    ends: list[float] = []
     latencies = []
     for number in range(requests):
-        now = done[number - window] if number >= window else 0.0
+        now = ends[number - window] if number >= window else 0.0
         began = max(now, wires[0], free[0] - waits[0])
         for stage, (seconds, wait) in enumerate(zip(times, waits, strict=True)):
             now = wires[stage] = max(now, wires[stage]) + wait
             now = free[stage] = max(now, free[stage]) + seconds
-        done.append(now)
+        ends.append(now)
         latencies.append(now - began)
-    return Flow(max(done), tuple(latencies))
+    return Flow(max(ends), tuple(latencies))
 
 
 def time_of(stage: StageTimes, threads: int) -> float:
@@ -84,8 +84,8 @@ def simulate(
     times, transfers = [], []
     for stage, threads in zip(stages, allocation.threads, strict=True):
         times.append(time_of(stage, threads))
-        read = stage.whole * threads if whole_inputs else _read(stage, threads)
-        transfers.append(LATENCY + read * row_bytes / bytes_per_second)
+        rows = stage.whole * threads if whole_inputs else _read(stage, threads)
+        transfers.append(LATENCY + rows * row_bytes / bytes_per_second)
     return flow(times, requests, WINDOW, transfers)
 
 

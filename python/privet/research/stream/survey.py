@@ -49,9 +49,10 @@ def survey(
         servers.append(Server(*server_of(rest), "model" if side == "model" else "data"))
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     stages = profile(public, cipher, private)
-    table = [it.stage for it in stages]
+    table = [stage.stage for stage in stages]
     allocations: dict[str, Allocation] = {
-        it: allocate(table, servers, it, per_core=per_core) for it in OBJECTIVES
+        objective: allocate(table, servers, objective, per_core=per_core)
+        for objective in OBJECTIVES
     }
     return stages, allocations, measure_material(public, private) if cipher.masked else None
 
@@ -60,7 +61,7 @@ def scaling_of(model: Path, calibration: Path) -> Scaling:
     """The scaling of a model with one input, by the samples and labels in a file. Raises
     `InputError` if the file has no samples."""
     source = onnx.load(model)
-    entries = [it for it in source.graph.input if it.name not in _constants(source)]
+    entries = [entry for entry in source.graph.input if entry.name not in _constants(source)]
     if len(entries) != 1:
         raise Misuse("parameter scaling reads samples for models with one input")
     try:
@@ -104,10 +105,12 @@ def measure_material(public: bytes, weights: bytes, entries: int = 3) -> Materia
 def _measure_material(public: bytes, weights: bytes, entries: int) -> MaterialCost:
     with tempfile.TemporaryDirectory() as folder:
         keys.make(Path(folder))
-        ours, theirs = (Credentials.from_directory(folder, it) for it in ("client", "server"))
+        data_keys, model_keys = (
+            Credentials.from_directory(folder, party) for party in ("client", "server")
+        )
         rules = Rules(make_policy(revealed_values=True).text(), folder)
-        model = PreparingModel(public, weights, theirs.files, SECONDS, rules)
-        data = PreparingData(public, ours.files, SECONDS)
+        model = PreparingModel(public, weights, model_keys.files, SECONDS, rules)
+        data = PreparingData(public, data_keys.files, SECONDS)
         where = Where("127.0.0.1", model.listen("127.0.0.1", 0), "127.0.0.1")
         # The model provider's parts pile up otherwise, and preparations wait.
         fetching = threading.Thread(

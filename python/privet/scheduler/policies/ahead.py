@@ -85,11 +85,11 @@ class Ahead(Over):
             return
         for batch in set(batches):
             stream = Stream(submission.client, submission.model, submission.suite, batch)
-            known = self._streams.get(stream)
-            if known is None:
+            arrivals = self._streams.get(stream)
+            if arrivals is None:
                 self._streams[stream] = Arrivals(now)
             else:
-                known.add(now, batches.count(batch), self.weight)
+                arrivals.add(now, batches.count(batch), self.weight)
         if len(self._streams) > STREAMS:
             self._forget()
 
@@ -110,23 +110,23 @@ class Ahead(Over):
         return self._soonest(now, view, cores, size, entries)
 
     def _soonest(self, now: float, view: View, cores: int, size: int, entries: int) -> list[Stream]:
-        wanted: list[tuple[float, int, Stream, int, float]] = []
+        queue: list[tuple[float, int, Stream, int, float]] = []
         for order, (stream, arrivals) in enumerate(self._streams.items()):
             rate = arrivals.rate(now)
             if stream.client in self._present and rate:
                 have = view.free.get(stream, 0)
                 lead = view.profiles.expected(stream.job(Phase.PRE)).seconds
                 if have < math.ceil(rate * (lead + self.horizon)):
-                    wanted.append(((have + 1) / rate, order, stream, have, rate))
-        heapq.heapify(wanted)
+                    queue.append(((have + 1) / rate, order, stream, have, rate))
+        heapq.heapify(queue)
         chosen: list[Stream] = []
-        while wanted and entries:
-            _, order, stream, have, rate = heapq.heappop(wanted)
+        while queue and entries:
+            _, order, stream, have, rate = heapq.heappop(queue)
             demand = view.profiles.expected(stream.job(Phase.PRE))
             if demand.cores > cores or demand.material > size:
                 continue
             chosen.append(stream)
             cores, size, entries = cores - demand.cores, size - demand.material, entries - 1
             if have + 1 < math.ceil(rate * (demand.seconds + self.horizon)):
-                heapq.heappush(wanted, ((have + 2) / rate, order, stream, have + 1, rate))
+                heapq.heappush(queue, ((have + 2) / rate, order, stream, have + 1, rate))
         return chosen

@@ -54,7 +54,9 @@ class Fair(Over):
         self._charged[run.job] = estimate
         self._charge(run.client, estimate)
         if len(self._counts) > KEPT:
-            ahead = {client: it for client, it in self._counts.items() if it > self._served}
+            ahead = {
+                client: count for client, count in self._counts.items() if count > self._served
+            }
             self._counts = ahead
         super().began(now, run)
 

@@ -31,7 +31,7 @@ def named(name: str, beta: float = 0.1, budget: Budget | None = None) -> Policy:
     if order not in orders or not set(over) <= set(OVER) or len(over) != len(set(over)):
         raise Misuse(
             f"no policy {name!r}; take one of {', '.join(ORDERS)}, "
-            f"perhaps after {' or '.join(f'{it}+' for it in OVER)}"
+            f"perhaps after {' or '.join(f'{base}+' for base in OVER)}"
         )
     policy = orders[order]()
     wraps: dict[str, Callable[[Policy], Policy]] = {

@@ -25,5 +25,5 @@ class Shared(Over):
 
     def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
         fair = total.cores // max(1, jobs)
-        held = total.cores * demand.memory // max(1, total.memory)
-        return min(demand.cores, max(self.least, fair, held))
+        by_memory = total.cores * demand.memory // max(1, total.memory)
+        return min(demand.cores, max(self.least, fair, by_memory))

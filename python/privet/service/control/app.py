@@ -59,7 +59,7 @@ def make_app(service: Service, gate: Gate) -> web.Application:
     calls = Buckets()
     pages = Pages(ROUTES, service.version)
     # The router tries them in turn, and each prediction asks by POST.
-    for route in sorted(ROUTES, key=lambda it: it.method != "POST"):
+    for route in sorted(ROUTES, key=lambda entry: entry.method != "POST"):
         app.router.add_route(
             route.method, route.path, _endpoint(service, pages, gate, calls, route), name=route.name
         )
@@ -79,8 +79,8 @@ def _front(service: Service, gate: Gate) -> Any:
         resource = request.match_info.route.resource
         name = resource.canonical if resource is not None else "unknown"
         method = request.method if request.method in METHODS else "other"
-        given = request.headers.get(tracing.HEADER)
-        with tracing.call(f"{method} {name}", given, begins=method != "GET") as span:
+        header = request.headers.get(tracing.HEADER)
+        with tracing.call(f"{method} {name}", header, begins=method != "GET") as span:
             response = await respond(request, handler, name)
             if span is not None:
                 span.add(status=response.status)

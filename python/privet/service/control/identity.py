@@ -154,8 +154,8 @@ class Gate:
 
     def _certificate(self, link: ssl.SSLObject) -> tuple[str, str | None]:
         """Fingerprint and common name, which stay what they are while a connection lasts."""
-        if (known := self._shown.get(link)) is not None:
-            return known
+        if (identity := self._shown.get(link)) is not None:
+            return identity
         certificate = link.getpeercert(binary_form=True)
         if certificate is None:
             raise Refusal(401, "no certificate", "a client certificate is needed")
@@ -178,8 +178,8 @@ class Gate:
             raise Refusal(503, "tokens", text, 5.0) from error
         digest = hashlib.sha256(_shown(header)).hexdigest()
         # All are compared, in constant time, so that the time tells nothing of any of them.
-        known = [token for token in tokens if hmac.compare_digest(token.digest, digest)]
-        if not known:
+        matches = [token for token in tokens if hmac.compare_digest(token.digest, digest)]
+        if not matches:
             raise Refusal(
                 401,
                 "no token",
@@ -191,7 +191,7 @@ class Gate:
                     ("WWW-Authenticate", "Bearer"),
                 ],
             )
-        return known[0]
+        return matches[0]
 
 
 def _shown(header: str) -> bytes:

@@ -87,8 +87,8 @@ def _parameters(route: Route) -> list[dict[str, Any]]:
         for name in re.findall(r"\{(\w+)\}", route.path)
     ]
     after = [
-        {"name": name, "in": "query", "required": False, "schema": of}
-        for name, of in schema(route.parameters)["properties"].items()
+        {"name": name, "in": "query", "required": False, "schema": property_schema}
+        for name, property_schema in schema(route.parameters)["properties"].items()
     ]
     return inside + after
 
@@ -116,10 +116,14 @@ def page(document: dict[str, Any]) -> str:
 def _section(path: str, method: str, operation: dict[str, Any]) -> str:
     body = operation.get("requestBody")
     fields = body["content"]["application/json"]["schema"]["properties"] if body else {}
-    query = {it["name"]: it["schema"] for it in operation["parameters"] if it["in"] == "query"}
+    query = {
+        parameter["name"]: parameter["schema"]
+        for parameter in operation["parameters"]
+        if parameter["in"] == "query"
+    }
     common = {(str(status), text) for status, text in COMMON.items()}
     described = {status: answer["description"] for status, answer in operation["responses"].items()}
-    answers = _answers(dict(it for it in described.items() if it not in common))
+    answers = _answers(dict(item for item in described.items() if item not in common))
     role = operation["tags"][0]
     tag = f' <span class="role">{escape(role)}</span>' if role != "client" else ""
     return (
@@ -141,18 +145,18 @@ def _table(title: str, fields: dict[str, Any]) -> str:
     if not fields:
         return ""
     rows = "".join(
-        f"<tr><td><code>{escape(name)}</code></td><td>{escape(_kind(of))}</td>"
-        f"<td>{_text(of['description'])}</td></tr>"
-        for name, of in fields.items()
+        f"<tr><td><code>{escape(name)}</code></td><td>{escape(_kind(field))}</td>"
+        f"<td>{_text(field['description'])}</td></tr>"
+        for name, field in fields.items()
     )
     return f"<table><caption>{title}</caption>{rows}</table>"
 
 
-def _kind(of: dict[str, Any]) -> str:
-    if "enum" in of:
-        return " | ".join(of["enum"])
-    limits = [f"{of[name]:g}" for name in ("minimum", "maximum") if name in of]
-    return f"{of['type']} {' to '.join(limits)}".strip()
+def _kind(field: dict[str, Any]) -> str:
+    if "enum" in field:
+        return " | ".join(field["enum"])
+    limits = [f"{field[name]:g}" for name in ("minimum", "maximum") if name in field]
+    return f"{field['type']} {' to '.join(limits)}".strip()
 
 
 def _text(text: str) -> str:

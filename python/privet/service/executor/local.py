@@ -64,10 +64,10 @@ class LocalExecutor:
         revoked: str | os.PathLike[str] | None = None,
         trace: str | None = None,
     ) -> None:
-        mine = sorted(os.sched_getaffinity(0))
+        usable = sorted(os.sched_getaffinity(0))
         cores = tuple(usable_cores() if cores is None else cores)
-        if not cores or not set(cores) <= set(mine):
-            raise Misuse(f"this process may use the cores {mine}, not {list(cores)}")
+        if not cores or not set(cores) <= set(usable):
+            raise Misuse(f"this process may use the cores {usable}, not {list(cores)}")
         memory = available_memory() if memory is None else memory
         self._apart = max(cores) + 1
         lent = tuple(core + turn * self._apart for turn in range(jobs_per_core) for core in cores)

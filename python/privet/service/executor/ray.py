@@ -136,8 +136,8 @@ class RayExecutor:
             files = {name: (Path(folder) / name).read_bytes() for name in FILES}
         except OSError as error:
             raise InvalidProgram(f"{error.filename} cannot be read: {error.strerror}") from error
-        sent = await asyncio.to_thread(self._ray.put, files)
-        offer = (sent, warm, tuple(hosts))
+        reference = await asyncio.to_thread(self._ray.put, files)
+        offer = (reference, warm, tuple(hosts))
         machines = list(self._machines.values())
         calls = [self._call(machine, machine.agent.offer, *offer) for machine in machines]
         answers = await asyncio.gather(*calls, return_exceptions=True)
@@ -265,8 +265,8 @@ class RayExecutor:
         """Takes in the nodes that are new."""
         nodes = [node for node in await asyncio.to_thread(self._ray.nodes) if node["Alive"]]
         named = [node for node in nodes if cluster.names(node)]
-        known = {machine.id for machine in self._machines.values()} | {*self._released.values()}
-        new = [node for node in named or nodes if node["NodeID"] not in known]
+        known_ids = {machine.id for machine in self._machines.values()} | {*self._released.values()}
+        new = [node for node in named or nodes if node["NodeID"] not in known_ids]
         await asyncio.gather(*(self._join(node) for node in new if node["Resources"].get("CPU")))
 
     async def _join(self, node: dict[str, Any]) -> None:

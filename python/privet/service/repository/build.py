@@ -89,7 +89,7 @@ class Builder:
         )
         options = asdict(widths) | {
             "name": source.model,
-            "widest": min(of().widest_ring for of in config.types),
+            "widest": min(suite_type().widest_ring for suite_type in config.types),
             "input_shapes": dict(config.shapes),
             **{name: getattr(config, name) for name in SHARED},
         }

@@ -34,7 +34,7 @@ NEWEST = "newest"
 ALL = "all"
 
 
-ALONE = tuple(name for name, of in SERVED.items() if in_sessions(of))
+ALONE = tuple(name for name, suite_type in SERVED.items() if in_sessions(suite_type))
 """Suites that are offered alone."""
 
 
@@ -42,11 +42,11 @@ def _listed(names: Iterable[str]) -> str:
     return " and ".join(f"`{name}`" for name in names)
 
 
-def _widths(what: Callable[[Precision], str]) -> str:
+def _widths(width: Callable[[Precision], str]) -> str:
     """What is taken for a width that is left out, by suite."""
     suites_of: dict[str, list[str]] = {}
-    for name, of in SERVED.items():
-        suites_of.setdefault(what(of.precision), []).append(name)
+    for name, suite_type in SERVED.items():
+        suites_of.setdefault(width(suite_type.precision), []).append(name)
     return ", ".join(f"{value} in suite {_listed(names)}" for value, names in suites_of.items())
 
 
@@ -94,7 +94,7 @@ class _Shapes:
     def read(self, value: Any) -> tuple[tuple[str, tuple[int, ...]], ...]:
         if not isinstance(value, dict):
             raise ValueError("a table such as { image = [1, 3, 64, 64] }")
-        return tuple((str(name), _SIZES.read(each)) for name, each in value.items())
+        return tuple((str(name), _SIZES.read(entry)) for name, entry in value.items())
 
     def schema(self) -> dict[str, Any]:
         return {"type": "object", "additionalProperties": _SIZES.schema()}
@@ -143,14 +143,15 @@ class ModelConfig:
     )
     bits: int | None = option(
         Integer(16, 50),
-        f"width of the ring in bits; if left out {_widths(lambda it: str(it.bits or 'chosen'))}",
+        "width of the ring in bits; if left out "
+        f"{_widths(lambda widths: str(widths.bits or 'chosen'))}",
     )
     scale: int | None = option(
         Integer(4, 20),
         "fractional bits of inputs and weights; if left out "
         + _widths(
-            lambda it: " and ".join(
-                str(bits or "chosen") for bits in dict.fromkeys((it.scale, it.weight_scale))
+            lambda widths: " and ".join(
+                str(bits or "chosen") for bits in dict.fromkeys((widths.scale, widths.weight_scale))
             )
         ),
     )
@@ -211,11 +212,11 @@ class ModelConfig:
     def session(self) -> Suite | None:
         """The suite of sessions with a process of the model's own, with the owner's options; None
         if clients choose how each job is computed."""
-        of = self.types[0]
-        if not in_sessions(of):
+        suite_type = self.types[0]
+        if not in_sessions(suite_type):
             return None
-        names = [field.name for field in fields_of(of)]
-        return of.from_options({k: v for k, v in self.options.items() if k in names})
+        names = [field.name for field in fields_of(suite_type)]
+        return suite_type.from_options({k: v for k, v in self.options.items() if k in names})
 
     def offered(self, of: type[Suite]) -> list[Suite]:
         """How a suite is offered, the way first that is preferred."""
@@ -239,12 +240,12 @@ def parse_config(document: Any, where: str) -> ModelConfig:
     """The configuration in a table; `where` is its name in errors. Raises `Misuse` that names the
     option, and what is possible."""
     config = read(ModelConfig, document, where)
-    for of in config.types if config.suites else ():
-        other = in_sessions(of) or of.precision != config.types[0].precision
+    for suite_type in config.types if config.suites else ():
+        other = in_sessions(suite_type) or suite_type.precision != config.types[0].precision
         if other and len(config.types) > 1:
             raise Misuse(
-                f"{where}: a program of suite {of.name} is not one of other suites: offer it "
-                "alone, and the model once more for others"
+                f"{where}: a program of suite {suite_type.name} is not one of other suites: offer "
+                "it alone, and the model once more for others"
             )
     try:
         if config.session is None:
@@ -255,9 +256,9 @@ def parse_config(document: Any, where: str) -> ModelConfig:
 
 
 def _check_offers(config: ModelConfig) -> None:
-    for of in config.types if config.suites else ():
-        if not config.offered(of):
-            named = ", ".join(f"{key} {' '.join(it)}" for key, it in config.options.items())
+    for suite_type in config.types if config.suites else ():
+        if not config.offered(suite_type):
+            named = ", ".join(f"{key} {' '.join(values)}" for key, values in config.options.items())
             having = [name for name in PREPARED if config.offered(SERVED[name])]
             others = f": suite {' and '.join(having)} can" if having else ""
-            raise Misuse(f"suite {of.name} cannot be offered with {named}{others}")
+            raise Misuse(f"suite {suite_type.name} cannot be offered with {named}{others}")

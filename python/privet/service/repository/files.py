@@ -75,7 +75,9 @@ class ModelFolders:
 
     def names(self) -> list[str]:
         try:
-            folders = [it for it in self.folder.iterdir() if it.is_dir() and it.name[0] != "."]
+            folders = [
+                path for path in self.folder.iterdir() if path.is_dir() and path.name[0] != "."
+            ]
         except OSError as error:
             raise Misuse(
                 f"the repository {self.folder} cannot be read: {error.strerror}"
@@ -119,7 +121,7 @@ def check_name(name: str) -> None:
 
 def versions(folder: Path) -> list[int]:
     """The versions that have a model, in order."""
-    names = (it.name for it in folder.iterdir() if _NUMBER.fullmatch(it.name))
+    names = (path.name for path in folder.iterdir() if _NUMBER.fullmatch(path.name))
     return sorted(int(name) for name in names if _file(folder / name) is not None)
 
 
@@ -133,19 +135,19 @@ def chosen(folder: Path, config: ModelConfig) -> list[Source]:
     """The versions that are to be served. Raises `Misuse` if one is missing, there is none, or the
     folder's name cannot be a model's."""
     check_name(folder.name)
-    there = versions(folder)
-    if not there:
+    numbers = versions(folder)
+    if not numbers:
         raise Misuse(f"{folder} has no version: put the model into {folder / '1' / MODEL_FILE}")
     if config.versions == NEWEST:
-        wanted = there[-1:]
+        selection = numbers[-1:]
     elif config.versions == ALL:
-        wanted = there
+        selection = numbers
     else:
-        wanted = [int(number) for number in config.versions]
-    missing = [number for number in wanted if number not in there]
+        selection = [int(number) for number in config.versions]
+    missing = [number for number in selection if number not in numbers]
     if missing:
-        raise Misuse(f"{folder / str(missing[0]) / MODEL_FILE} is missing; there are {there}")
-    return [_source(folder, number, config) for number in wanted]
+        raise Misuse(f"{folder / str(missing[0]) / MODEL_FILE} is missing; there are {numbers}")
+    return [_source(folder, number, config) for number in selection]
 
 
 def _source(folder: Path, number: int, config: ModelConfig) -> Source:

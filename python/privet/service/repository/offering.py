@@ -32,14 +32,14 @@ def by_jobs(of: type[Suite]) -> bool:
     return not in_sessions(of)
 
 
-SERVED = {of.name: of for of in all_suites() if of.served()}
+SERVED = {suite_type.name: suite_type for suite_type in all_suites() if suite_type.served()}
 """The suites that a service can offer, by name."""
 
 
 def choices(of: type[Suite]) -> dict[str, tuple[Any, ...]]:
     """The options in which what can be offered differs, with their values."""
     values_of = {
-        field.name: tuple(dict.fromkeys(getattr(it, field.name) for it in of.served()))
+        field.name: tuple(dict.fromkeys(getattr(suite, field.name) for suite in of.served()))
         for field in fields_of(of)
     }
     return {name: values for name, values in values_of.items() if len(values) > 1}
@@ -49,17 +49,19 @@ def offered(of: type[Suite], limits: Mapping[str, Any]) -> list[Suite]:
     """The instances that a model's options allow, the first preferred: an option allows a value or
     several; one that is left out allows all."""
     allowed = {
-        name: [it for it in _listed(limits.get(name, values)) if it in values]
+        name: [value for value in _listed(limits.get(name, values)) if value in values]
         for name, values in choices(of).items()
     }
     levels = limits.get(SECURITY)
     instances = [
-        it
-        for it in of.served()
-        if all(getattr(it, name) in values for name, values in allowed.items())
-        and (levels is None or it.facts()[SECURITY] in levels)
+        suite
+        for suite in of.served()
+        if all(getattr(suite, name) in values for name, values in allowed.items())
+        and (levels is None or suite.facts()[SECURITY] in levels)
     ]
-    return sorted(instances, key=lambda it: [v.index(getattr(it, n)) for n, v in allowed.items()])
+    return sorted(
+        instances, key=lambda suite: [v.index(getattr(suite, n)) for n, v in allowed.items()]
+    )
 
 
 def _listed(value: Any) -> Sequence[Any]:
@@ -69,21 +71,23 @@ def _listed(value: Any) -> Sequence[Any]:
 def limits() -> list[Entry]:
     """The options of suites in a model's `config.toml`."""
     options: dict[str, Entry] = {}
-    for of in SERVED.values():
-        about = {field.name: field.option.about for field in fields_of(of)}
-        for name, values in choices(of).items():
+    for suite_type in SERVED.values():
+        about = {field.name: field.option.about for field in fields_of(suite_type)}
+        for name, values in choices(suite_type).items():
             before = options.get(name)
             if before is not None and isinstance(before.default, tuple):
                 values = tuple(dict.fromkeys((*before.default, *values)))
-            having = [it.name for it in SERVED.values() if name in choices(it)]
-            where = f"in suite {' and '.join(f'`{it}`' for it in having)}"
-            if by_jobs(of):
+            having = [other.name for other in SERVED.values() if name in choices(other)]
+            where = f"in suite {' and '.join(f'`{owner}`' for owner in having)}"
+            if by_jobs(suite_type):
                 text = (
                     f"{where}: what clients may choose; who does not gets the first. {about[name]}"
                 )
                 options[name] = Entry(name, Several(Text(values)), text, values)
             else:
-                default = next(it.default for it in fields_of(of) if it.name == name)
+                default = next(
+                    field.default for field in fields_of(suite_type) if field.name == name
+                )
                 options[name] = Entry(name, _one_of(values), f"{where}: {about[name]}", default)
     return list(options.values())
 
@@ -96,10 +100,15 @@ def _one_of(values: Sequence[Any]) -> Kind:
 
 def wishes() -> list[Entry]:
     """How a job is to be computed, as calls say it: those of a suite's facts that are reported."""
-    those = [it for of in SERVED.values() if by_jobs(of) for it in of.served()]
+    those = [
+        suite
+        for suite_type in SERVED.values()
+        if by_jobs(suite_type)
+        for suite in suite_type.served()
+    ]
     entries = []
     for name, about in JOB_FACTS.items():
-        values = dict.fromkeys(it.facts()[name] for it in those)
+        values = dict.fromkeys(suite.facts()[name] for suite in those)
         texts = tuple(str(value) for value in values if value is not None)
         entries.append(Entry(name, Text(texts), f"{about}; what the model prefers if left out"))
     return entries
@@ -112,9 +121,9 @@ def fulfilling(wish: Mapping[str, str | None], offers: Sequence[Suite]) -> list[
     for name, value in wish.items():
         if value is None:
             continue
-        fitting = [it for it in left if it.facts()[name] in (value, None)]
+        fitting = [suite for suite in left if suite.facts()[name] in (value, None)]
         if not fitting:
-            there = dict.fromkeys(str(it.facts()[name]) for it in left)
-            raise Misuse(f"does not serve {name} {value}; it serves {', '.join(there)}")
+            values = dict.fromkeys(str(suite.facts()[name]) for suite in left)
+            raise Misuse(f"does not serve {name} {value}; it serves {', '.join(values)}")
         left = fitting
     return left

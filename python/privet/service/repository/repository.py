@@ -86,12 +86,12 @@ class Repository:
 
     def versions(self, model: str) -> list[Version]:
         """The versions of a model that are served, the oldest first; none if there is no such."""
-        known = self._models.get(model)
-        return [] if known is None else self._served(known)
+        entry = self._models.get(model)
+        return [] if entry is None else self._served(entry)
 
     def version(self, model: str, number: int | None = None) -> Version | None:
         """The version of a model, or its newest; None if it is not served."""
-        served = [it for it in self.versions(model) if number in (None, it.number)]
+        served = [version for version in self.versions(model) if number in (None, version.number)]
         return served[-1] if served else None
 
     def rows(self) -> list[Row]:
@@ -101,7 +101,7 @@ class Repository:
     async def refresh(self) -> bool:
         """Looks at the files once; whether anything that is served or shown changed. Raises
         `Misuse` if the repository itself cannot be read."""
-        before = self.rows(), [it for name in self.models() for it in self.versions(name)]
+        before = self.rows(), [version for name in self.models() for version in self.versions(name)]
         names = self._source.names()
         for gone in set(self._models) - set(names):
             await self._drop(self._models.pop(gone), [])
@@ -117,46 +117,49 @@ class Repository:
                 await self._update(model.held.setdefault(source.number, _Held()), source, config)
             await self._drop(model, [source.number for source in sources])
         self._models = dict(sorted(self._models.items()))
-        return before != (self.rows(), [it for name in self.models() for it in self.versions(name)])
+        return before != (
+            self.rows(),
+            [version for name in self.models() for version in self.versions(name)],
+        )
 
     def require(self) -> None:
         """Raises why a model is not served that must be: what loading the model raised."""
         if not self._source.required:
             return
         for model in self._models.values():
-            for error in (model.error, *(held.error for held in model.held.values())):
+            for error in (model.error, *(entry.error for entry in model.held.values())):
                 if error is not None:
                     raise error
 
-    async def _update(self, held: _Held, source: Source, config: ModelConfig) -> None:
+    async def _update(self, entry: _Held, source: Source, config: ModelConfig) -> None:
         key = (
             replace(config, limits=ModelConfig().limits, description="", cores=1),
             source.signature(),
         )
-        due = held.again_at is not None and time.monotonic() >= held.again_at
-        if held.key == key and not due:
-            if held.version is not None and held.version.config != config and not held.error:
-                held.version = replace(held.version, config=config)
+        due = entry.again_at is not None and time.monotonic() >= entry.again_at
+        if entry.key == key and not due:
+            if entry.version is not None and entry.version.config != config and not entry.error:
+                entry.version = replace(entry.version, config=config)
             return
-        held.key, held.again_at = key, None
-        old = held.version
+        entry.key, entry.again_at = key, None
+        old = entry.version
         try:
             folder = await self._build(source, config)
             fresh = await asyncio.to_thread(
                 load_version, source.model, source.number, folder, config, dealer=self._dealer
             )
         except PrivetError as error:
-            self._failed(held, source, error)
+            self._failed(entry, source, error)
             return
         except OSError as error:
-            self._failed(held, source, error, again=True)
+            self._failed(entry, source, error, again=True)
             return
         try:
             await self._offer(fresh)
         except (PrivetError, OSError) as error:
-            self._failed(held, source, error, again=True)
+            self._failed(entry, source, error, again=True)
             return
-        held.version, held.error = fresh, None
+        entry.version, entry.error = fresh, None
         if (doubt := caveat(fresh.program.calibration)) is not None:
             extra = {"model": source.model, "version": source.number, "caveat": doubt}
             _log.warning("version not calibrated", extra=extra)
@@ -164,11 +167,11 @@ class Repository:
             await self._retire(old)
 
     def _failed(
-        self, held: _Held, source: Source, error: Exception, *, again: bool = False
+        self, entry: _Held, source: Source, error: Exception, *, again: bool = False
     ) -> None:
         """Remembers why a version was not loaded; one that was not at fault is tried `again`."""
-        held.error = error
-        held.again_at = time.monotonic() + RETRY_SECONDS if again else None
+        entry.error = error
+        entry.again_at = time.monotonic() + RETRY_SECONDS if again else None
         extra = {"model": source.model, "version": source.number, "error": str(error)}
         _log.warning("version not loaded", extra=extra)
 
@@ -180,14 +183,14 @@ class Repository:
 
     @staticmethod
     def _served(model: _Model) -> list[Version]:
-        held = sorted(model.held.items())
-        return [it.version for _, it in held if it.version is not None]
+        entries = sorted(model.held.items())
+        return [entry.version for _, entry in entries if entry.version is not None]
 
     @staticmethod
     def _rows(name: str, model: _Model) -> list[Row]:
         rows = [
-            _row(name, number, held.version, held.error or model.error)
-            for number, held in sorted(model.held.items())
+            _row(name, number, entry.version, entry.error or model.error)
+            for number, entry in sorted(model.held.items())
         ]
         return rows or [_row(name, None, None, model.error)]
 

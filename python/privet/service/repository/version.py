@@ -118,7 +118,7 @@ class Version:
     @property
     def hosts(self) -> tuple[str, ...]:
         """The labels of suites for which workers have a server of the program's own."""
-        return tuple(it.label for it, *_ in self.offers if isinstance(it, SingleJobSuite))
+        return tuple(suite.label for suite, *_ in self.offers if isinstance(suite, SingleJobSuite))
 
     @property
     def session_batch(self) -> int:
@@ -132,7 +132,9 @@ class Version:
         """Which of the parties of its sessions a certificate of this common name is for."""
         if not self.in_sessions:
             return None
-        return next((it for it in self.session.suite.partners if name == certified(it)), None)
+        return next(
+            (partner for partner in self.session.suite.partners if name == certified(partner)), None
+        )
 
     def awaited(self, partner: str) -> str:
         """How schedules call one of these parties."""
@@ -148,9 +150,9 @@ class Version:
         Raises `Misuse` that says what this version serves."""
         # There are no more wishes than combinations of the words that a call may say.
         wished = (frozenset(wish.items()), unprepared)
-        if (known := self._wished.get(wished)) is None:
-            known = self._wished[wished] = self._ask(wish, unprepared)
-        return known
+        if (choice := self._wished.get(wished)) is None:
+            choice = self._wished[wished] = self._ask(wish, unprepared)
+        return choice
 
     def _ask(self, wish: Mapping[str, str | None], unprepared: bool) -> Asked:
         if self.in_sessions:
@@ -160,7 +162,7 @@ class Version:
                 f"{name}`, or in a browser /predict"
             )
         try:
-            suite = fulfilling(wish, [it for offer in self.offers for it in offer])[0]
+            suite = fulfilling(wish, [candidate for offer in self.offers for candidate in offer])[0]
         except Misuse as error:
             raise Misuse(f"model {self.name} {error}") from error
         if _is_dealt(suite) and not self.dealer:
@@ -173,7 +175,7 @@ class Version:
 
     def labelled(self, label: str) -> Asked | None:
         """The choice that stores label so; None if nobody has asked for it."""
-        return next((asked for asked in self._asked.values() if asked.scheduled == label), None)
+        return next((choice for choice in self._asked.values() if choice.scheduled == label), None)
 
 
 def plan(public: bytes, suite: Suite) -> Asked:
@@ -243,8 +245,8 @@ def _wanted(config: ModelConfig) -> list[tuple[Suite, ...]]:
     if config.session is not None:
         return [(config.session,)]
     offers: dict[tuple[str, str], list[Suite]] = {}
-    for of in config.types:
-        for suite in config.offered(of):
+    for suite_type in config.types:
+        for suite in config.offered(suite_type):
             offers.setdefault((suite.name, suite.facts()[SECURITY]), []).append(suite)
     return [tuple(offer) for offer in offers.values()]
 

@@ -77,6 +77,7 @@ def _homomorphic_work(plan: Plan) -> dict[str, float]:
     residues = float(plan["groups"] * 2 ** plan["parameters"]["log_n"])
     layers = plan["layers"]
     return {
-        "products": residues * sum(it["products"] * (it["level"] + 2) for it in layers),
-        "rotations": residues * sum(it["rotations"] * (it["level"] + 2) ** 2 for it in layers),
+        "products": residues * sum(layer["products"] * (layer["level"] + 2) for layer in layers),
+        "rotations": residues
+        * sum(layer["rotations"] * (layer["level"] + 2) ** 2 for layer in layers),
     }

@@ -71,15 +71,15 @@ def run_local(suite: Ckks, job: LocalJob) -> LocalResult:
         tell(job.progress, "offline", 1, material)
         tell(job.progress, "online", 0, "evaluation")
         result = event(client, "result")
-        theirs = [event(server, "prepared")]
+        server_events = [event(server, "prepared")]
         groups = result["plan"]["groups"] if suite.scenario == ENCRYPTED_MODEL else 1
-        theirs.append(_together([event(server, "inferred") for _ in range(groups)]))
-    return _result(suite, job, result, listening, theirs)
+        server_events.append(_together([event(server, "inferred") for _ in range(groups)]))
+    return _result(suite, job, result, listening, server_events)
 
 
 def _together(events: list[dict[str, Any]]) -> dict[str, Any]:
     """One event for all groups of an encrypted model's results."""
-    costs = [found["cost"] for found in events]
+    costs = [group["cost"] for group in events]
     return events[0] | {
         "cost": {name: sum(cost[name] for cost in costs) for name in costs[0]}
         | {"peak_rss_mb": max(cost["peak_rss_mb"] for cost in costs)}
@@ -91,11 +91,11 @@ def _result(
     job: LocalJob,
     result: dict[str, Any],
     listening: dict[str, Any],
-    theirs: list[dict[str, Any]],
+    server_events: list[dict[str, Any]],
 ) -> LocalResult:
     offline, online = (
         read_cost(result[phase]).beside(server["cost"])
-        for phase, server in zip(("offline", "online"), theirs, strict=True)
+        for phase, server in zip(("offline", "online"), server_events, strict=True)
     )
     memory = {
         "client": MemoryUse(
@@ -103,10 +103,10 @@ def _result(
             max(result[phase]["peak_rss_mb"] for phase in ("offline", "online")),
         ),
         "server": MemoryUse(
-            listening["needs"] / 1e6, max(server["cost"]["peak_rss_mb"] for server in theirs)
+            listening["needs"] / 1e6, max(server["cost"]["peak_rss_mb"] for server in server_events)
         ),
     }
-    layers = read_layers(result.get("layers") or theirs[1]["layers"])
+    layers = read_layers(result.get("layers") or server_events[1]["layers"])
     program = job.compiled.program
     plan = result["plan"] | {
         "loading_cpu_seconds": listening["cpu_seconds"],
@@ -198,7 +198,7 @@ def _collective_result(
     online, evaluation = result["online"], evaluated["cost"]
     whole, early = ([document[key] for document in ended] for key in ("cost", "offline"))
     late = [_since(before, cost) for before, cost in zip(early, whole, strict=True)]
-    peak = round(max(it["peak_rss_mb"] for it in (offline, evaluation, online, *whole)), 1)
+    peak = round(max(phase["peak_rss_mb"] for phase in (offline, evaluation, online, *whole)), 1)
     offline_phase = _phase(early, offline["seconds"], [offline], peak)
     rounds = {"rounds": online["rounds"] + max(cost["rounds"] for cost in late)}
     online_phase = _phase([online, *late], online["seconds"], [evaluation], peak) | rounds

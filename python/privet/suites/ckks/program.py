@@ -67,23 +67,23 @@ def plan_ckks(
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         (Path(folder) / "program.json").write_bytes(public)
         job = Path(folder) / "job.json"
-        wanted = {"scenario": scenario, "statistical": flooding == "statistical"}
-        wanted |= {"members": parties}
-        job.write_text(json.dumps({"role": "plan", "program": folder, **wanted}))
-        done = subprocess.run(
+        options = {"scenario": scenario, "statistical": flooding == "statistical"}
+        options |= {"members": parties}
+        job.write_text(json.dumps({"role": "plan", "program": folder, **options}))
+        process = subprocess.run(
             [program_path(), str(job)],
             capture_output=True,
             text=True,
             check=False,
             timeout=PLANNING_SECONDS,
         )
-    for line in done.stdout.splitlines():
+    for line in process.stdout.splitlines():
         message: dict[str, Any] = json.loads(line)
         if message["event"] == "plan":
             plan: dict[str, Any] = message["plan"]
             return plan
         raise_failure(message)
-    raise PrivetError(f"{PROGRAM} ended (exit code {done.returncode}): {done.stderr.strip()}")
+    raise PrivetError(f"{PROGRAM} ended (exit code {process.returncode}): {process.stderr.strip()}")
 
 
 def raise_failure(message: Mapping[str, Any]) -> None:

@@ -50,17 +50,19 @@ def cost(program: Program, of: Forecast, *, dealt: bool, keys: bool) -> Costing:
     )
 
 
-def _made_work(of: Forecast) -> Work:
+def _made_work(forecast: Forecast) -> Work:
     """Offline work of the two parties alone."""
-    making = next(it for it in of.extensions if it.name == of.extension)
+    making = next(
+        extension for extension in forecast.extensions if extension.name == forecast.extension
+    )
     return {
         "run": 1.0,
         "core seconds of OTs": making.core_seconds,
-        "ciphertexts": float(sum(sum(layer.ciphertexts) for layer in of.linear)),
-        "products of ciphertexts": float(sum(layer.products for layer in of.linear)),
+        "ciphertexts": float(sum(sum(layer.ciphertexts) for layer in forecast.linear)),
+        "products of ciphertexts": float(sum(layer.products for layer in forecast.linear)),
     }
 
 
-def _dealt_work(of: Forecast) -> Work:
-    dealt = of.dealer_bytes_client + of.dealer_bytes_server
+def _dealt_work(forecast: Forecast) -> Work:
+    dealt = forecast.dealer_bytes_client + forecast.dealer_bytes_server
     return {"run": 1.0, "bytes dealt": float(dealt)}

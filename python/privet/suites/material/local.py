@@ -50,7 +50,7 @@ def run_local(
         client = running.enter_context(party(folder, asking))
         result = event(client, "result", job.progress)
         kinds = ("prepared", "inferred") if prepared else ("inferred",)
-        theirs = [event(server, kind)["cost"] for kind in kinds]
+        server_costs = [event(server, kind)["cost"] for kind in kinds]
         dealt = DealerCost(**event(dealer, "dealt")["cost"]) if dealer else None
     with np.load(folder / "result.npz") as revealed:
         integers = [revealed[name] for name in revealed.files]
@@ -58,13 +58,13 @@ def run_local(
     if weights is not None:
         planned = chosen.native(job.compiled.program.to_public_bytes())
         result["needs"][1] = planned.server_memory(weights)
-    offline, online = _phases(result, theirs)
+    offline, online = _phases(result, server_costs)
     return LocalResult(
         chosen,
         integers,
         online,
         tuple(LayerCost(**layer) for layer in result["layers"]),
-        _memory(result, theirs, listening["memory"], limited=bool(job.memory)),
+        _memory(result, server_costs, listening["memory"], limited=bool(job.memory)),
         offline,
         dealer=dealt,
         extension=result["extension"],
@@ -99,15 +99,15 @@ def serve(
     Raises `PeerError` if a party fails."""
     compiled.save(folder / "program")
     keys.make(folder / "keys", ())
-    known: dict[str, Any] = {
+    settings: dict[str, Any] = {
         "keys": str(folder / "keys"),
         "memory": memory,
         "timeout": timeout,
     }
     dealer = None
     if suite.dealt:
-        dealer = running.enter_context(party(folder, {"role": "dealer", **known}))
-        known["dealer"] = f"127.0.0.1:{event(dealer, 'listening')['port']}"
+        dealer = running.enter_context(party(folder, {"role": "dealer", **settings}))
+        settings["dealer"] = f"127.0.0.1:{event(dealer, 'listening')['port']}"
     serving = {
         "role": "server",
         "policy": make_policy(
@@ -119,10 +119,10 @@ def serve(
         "program": str(folder / "program"),
         "weights": weights,
         "warm": _warm(suite),
-        **known,
+        **settings,
     }
     server = running.enter_context(party(folder, serving))
-    return Parties(server, dealer, known, event(server, "listening"))
+    return Parties(server, dealer, settings, event(server, "listening"))
 
 
 def _warm(suite: MaterialSuite) -> bool | None:
@@ -131,21 +131,23 @@ def _warm(suite: MaterialSuite) -> bool | None:
     return False if facts["field"] == "prime" or facts.get("encrypts") == "weights" else None
 
 
-def _phases(result: dict[str, Any], theirs: list[dict[str, Any]]) -> tuple[PhaseCost, PhaseCost]:
+def _phases(
+    result: dict[str, Any], server_costs: list[dict[str, Any]]
+) -> tuple[PhaseCost, PhaseCost]:
     """Offline and online, as the client saw them, with the processors of both parties."""
-    *ahead, last = theirs
+    *ahead, last = server_costs
     offline = PhaseCost(**result["offline"]).beside(*ahead) if ahead else NOTHING
     return offline, PhaseCost(**result["online"]).beside(last)
 
 
 def _memory(
-    result: dict[str, Any], theirs: list[dict[str, Any]], server_start: int, *, limited: bool
+    result: dict[str, Any], server_costs: list[dict[str, Any]], server_start: int, *, limited: bool
 ) -> dict[str, MemoryUse]:
     """Of each party. A server with a limit trades time for memory, so that it has no forecast."""
-    mine = [result[phase] for phase in ("offline", "online")[-len(theirs) :]]
+    client_costs = [result[phase] for phase in ("offline", "online")[-len(server_costs) :]]
     client, server = result["needs"]
     starts = {"client": result["memory"] + client, "server": server_start + server}
-    peaks = {"client": mine, "server": theirs}
+    peaks = {"client": client_costs, "server": server_costs}
     return {
         name: MemoryUse(
             None if limited and name == "server" else most / 1e6,

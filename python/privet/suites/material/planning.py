@@ -161,9 +161,9 @@ def _traffic(cost: Forecast, samples: int) -> Grid:
             continue
         counts = [getattr(cost, f"{field}_{party}") for party in parties]
         shared = samples > 1 and field != "memory_bytes"
-        each = [count // samples for count in counts if shared]
+        per_sample = [count // samples for count in counts if shared]
         blank = () if shared or samples == 1 else ("", "")
-        rows.append((title, *map(size, counts + each), *blank))
+        rows.append((title, *map(size, counts + per_sample), *blank))
     more = tuple(f"{party}, per sample" for party in parties if samples > 1)
     return Grid(("",), (*parties, *more), tuple(rows))
 

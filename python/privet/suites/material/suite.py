@@ -99,8 +99,8 @@ class MaterialSuite(Costed):
     def trust(self) -> Trust:
         adversary = f"{self.mode.security} client and server"
         if self.dealt:
-            who = "the dealer must collude with neither party"
-            return Trust(who, adversary, REVEALED, DEALER_TRUST)
+            condition = "the dealer must collude with neither party"
+            return Trust(condition, adversary, REVEALED, DEALER_TRUST)
         return Trust("client and server must not collude", adversary, REVEALED)
 
     @property
@@ -130,7 +130,9 @@ class MaterialSuite(Costed):
         # Errors
         As `native`.
         """
-        return {it: it.native(public, link) for it in self.alternatives()}
+        return {
+            alternative: alternative.native(public, link) for alternative in self.alternatives()
+        }
 
     def plan(self, program: Program, link: Link | None = None) -> Planned:
         plans = self.plans(program.to_public_bytes(), link)
@@ -177,8 +179,10 @@ def quickest(plans: Mapping[S, Plan], link: Link | None) -> S:
     """The one of those planned that a link delays least; without a link, the first."""
     if link is None or len(plans) == 1:
         return next(iter(plans))
-    delays = {it: online_delay(forecast(planned), link) for it, planned in plans.items()}
-    return min(delays, key=lambda it: delays[it])
+    delays = {
+        alternative: online_delay(forecast(planned), link) for alternative, planned in plans.items()
+    }
+    return min(delays, key=lambda alternative: delays[alternative])
 
 
 def material_suite(suite: Suite) -> MaterialSuite:

@@ -83,8 +83,8 @@ class Stream(Costed, SingleJobSuite):
 
     def check(self) -> None:
         if self.cipher != PAILLIER:
-            for option, given in (("packed", self.packed), ("key_bits", self.key_bits)):
-                if given:
+            for option, value in (("packed", self.packed), ("key_bits", self.key_bits)):
+                if value:
                     raise Misuse(f"{option} is for cipher paillier: ask for that cipher as well")
 
     @classmethod
@@ -220,13 +220,13 @@ def exchanges(plan: Mapping[str, Any], program_hash: str) -> tuple[str, ...]:
     """What an inference takes."""
     bits = plan["key_bits"]
     cipher = "BFV" if bits is None else f"Paillier with keys of {bits} bits"
-    sent = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
+    traffic = size(plan["online_bytes_client"]), size(plan["online_bytes_server"])
     hides, opens = ("masks", "opens") if bits is None else ("encrypts", "decrypts")
     facts = (
         f"Suite stream, {cipher}, {plan['exchanges']} exchanges of permuted values; "
         f"program {program_hash[:16]}.",
-        f"The client {hides} {plan['encryptions']:,} values ({sent[0]}) and {opens} "
-        f"{plan['decryptions']:,} ({sent[1]}).",
+        f"The client {hides} {plan['encryptions']:,} values ({traffic[0]}) and {opens} "
+        f"{plan['decryptions']:,} ({traffic[1]}).",
     )
     if bits is not None:
         return facts

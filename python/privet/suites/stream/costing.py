@@ -32,10 +32,10 @@ def cost(program: Program, plan: Mapping[str, Any], *, masks: bool) -> Costing:
         )
     )
     material = {party: plan[f"material_bytes_{party}"] for party in ("client", "server")}
-    held = {
+    memory = {
         party: (TRANSFER_BYTES * plan["transfers"] + size) / 1e6 for party, size in material.items()
     }
-    return Costing(offline, online, material, held)
+    return Costing(offline, online, material, memory)
 
 
 def _ahead(plan: Mapping[str, Any], masks: bool) -> dict[str, float]:

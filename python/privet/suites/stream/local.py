@@ -54,10 +54,10 @@ def run_local(suite: Stream, job: LocalJob) -> LocalResult:
         }
         client = running.enter_context(party(folder, asking))
         result = event(client, "result", job.progress)
-        theirs = [event(server, kind)["cost"] for kind in ("prepared", "inferred")]
+        server_costs = [event(server, kind)["cost"] for kind in ("prepared", "inferred")]
     with np.load(folder / "result.npz") as revealed:
         integers = [revealed[name] for name in revealed.files]
-    return _result(suite, job, integers, result, theirs, plan)
+    return _result(suite, job, integers, result, server_costs, plan)
 
 
 def _result(
@@ -65,16 +65,17 @@ def _result(
     job: LocalJob,
     integers: list[Any],
     result: dict[str, Any],
-    theirs: list[dict[str, Any]],
+    server_costs: list[dict[str, Any]],
     plan: dict[str, Any],
 ) -> LocalResult:
-    ours = [result[phase] for phase in ("offline", "online")]
+    client_costs = [result[phase] for phase in ("offline", "online")]
     offline, online = (
-        PhaseCost(**client).beside(server) for client, server in zip(ours, theirs, strict=True)
+        PhaseCost(**client).beside(server)
+        for client, server in zip(client_costs, server_costs, strict=True)
     )
     memory = {
         party: MemoryUse(None, max(cost["peak_rss_mb"] for cost in costs))
-        for party, costs in {"client": ours, "server": theirs}.items()
+        for party, costs in {"client": client_costs, "server": server_costs}.items()
     }
     return LocalResult(
         suite,

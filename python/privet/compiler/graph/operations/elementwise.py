@@ -34,7 +34,9 @@ MOST = math.ldexp(1.0, 500)
 FLOAT_ERROR = 1e-14
 """Bound on the relative error of a step of a smooth function, or on the absolute one below 1."""
 
-PRIMITIVES: dict[str, Callable[[Reals], Reals]] = {it: getattr(elementary, it) for it in SMOOTH}
+PRIMITIVES: dict[str, Callable[[Reals], Reals]] = {
+    name: getattr(elementary, name) for name in SMOOTH
+}
 """The functions of `SMOOTH`, alike on every machine."""
 
 
@@ -115,9 +117,9 @@ def real_values(x: Array, function: Function, before: int) -> Reals:
 def whole(reals: Reals, ring: int) -> Array:
     """The nearest integers of a ring of so many bits; none beyond `2^62`."""
     room = 1 << (min(ring, 63) - 1)
-    kept = np.clip(np.rint(reals), -float(room), float(room))
+    integers = np.clip(np.rint(reals), -float(room), float(room))
     # The float next to 2^62 in an int64 is above the ring.
-    return np.minimum(kept.astype(np.int64), room - 1)
+    return np.minimum(integers.astype(np.int64), room - 1)
 
 
 def _outward(low: Array, high: Array) -> tuple[Array, Array]:

@@ -58,7 +58,7 @@ class Layer(Operation):
         weight = tensor(tensors, given.pop("weight"), given.pop("weight_shape"))
         name: Any = given.pop("bias")
         bias = None if name is None else tensor(tensors, name, weight.shape[cls.bias_axes])
-        others = [it.name for it in fields(cls) if it.name not in ("weight", "bias")]
+        others = [field.name for field in fields(cls) if field.name not in ("weight", "bias")]
         return cls(weight, bias, **{other: given.pop(other) for other in others})
 
 

@@ -26,8 +26,8 @@ class Movement(Alike):
 
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         pairs = list(zip(operands, at.before, strict=True))
-        lows = [np.broadcast_to(each.low, full) for each, full in pairs]
-        highs = [np.broadcast_to(each.high, full) for each, full in pairs]
+        lows = [np.broadcast_to(interval.low, full) for interval, full in pairs]
+        highs = [np.broadcast_to(interval.high, full) for interval, full in pairs]
         return Interval(self.real(lows, at.shape), self.real(highs, at.shape)).compact()
 
 

@@ -89,12 +89,12 @@ class Piecewise(Operation):
     def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
         function = decode_steps(given.pop("steps"))
         low, bits, index_bits = (given.pop(name) for name in ("low", "bits", "index_bits"))
-        if any(type(it) is not int for it in (low, bits, index_bits)):
+        if any(type(number) is not int for number in (low, bits, index_bits)):
             raise TypeError("the table of a function of lines is no integers")
         if index_bits not in INDEX_BITS or not index_bits < bits <= 62 or abs(low) >= 1 << 50:
             raise ValueError(f"a table of 2^{index_bits} lines over {bits} bits from {low} on")
         choices = [given.pop(name, False) for name in ("rises", "nonnegative")]
-        if any(type(it) is not bool for it in choices):
+        if any(type(choice) is not bool for choice in choices):
             raise TypeError("how a function goes on beyond its table is no boolean")
         return cls(function, low, bits, index_bits, *choices)
 
@@ -145,9 +145,9 @@ def piecewise_values(x: Array, operation: Piecewise, before: int, after: int, ri
     """The values at int64 `x` of scale `before`, at scale `after` in a ring of so many bits."""
     slopes, offsets = lines(operation, before, after, ring)
     raised = np.maximum(x - operation.low, 0)
-    kept = np.minimum(raised, (1 << operation.bits) - 1)
-    index, distance = kept >> operation.step_bits, kept & ((1 << operation.step_bits) - 1)
-    over = (raised - kept) << operation.step_bits if operation.rises else 0
+    position = np.minimum(raised, (1 << operation.bits) - 1)
+    index, distance = position >> operation.step_bits, position & ((1 << operation.step_bits) - 1)
+    over = (raised - position) << operation.step_bits if operation.rises else 0
     return np.asarray(slopes[index] * distance + offsets[index] + over)
 
 

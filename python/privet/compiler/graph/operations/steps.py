@@ -31,20 +31,20 @@ def decode_steps(steps: Iterable[Mapping[str, Any]]) -> Function:
 
     Raises `KeyError`, `TypeError` or `ValueError` on steps that are none.
     """
-    read = tuple(_step(index, step) for index, step in enumerate(steps))
-    if len(read) > MOST_STEPS:
-        raise ValueError(f"a function of {len(read)} steps")
-    return Function(read)
+    result = tuple(_step(index, step) for index, step in enumerate(steps))
+    if len(result) > MOST_STEPS:
+        raise ValueError(f"a function of {len(result)} steps")
+    return Function(result)
 
 
-def _step(index: int, given: Mapping[str, Any]) -> Step:
-    name, operands = given["name"], tuple(given["operands"])
+def _step(index: int, document: Mapping[str, Any]) -> Step:
+    name, operands = document["name"], tuple(document["operands"])
     if name not in (*_ARITY, *_CONSTANT, *SMOOTH):
         raise ValueError(f"there is no step {name!r}")
-    known = all(isinstance(it, int) and 0 <= it <= index for it in operands)
-    if len(operands) != _ARITY.get(name, 1) or not known:
+    is_valid = all(isinstance(operand, int) and 0 <= operand <= index for operand in operands)
+    if len(operands) != _ARITY.get(name, 1) or not is_valid:
         raise ValueError(f"step {index} reads {list(operands)}")
-    constant = given.get("constant")
+    constant = document.get("constant")
     if (constant is not None) != (name in _CONSTANT):
         raise ValueError(f"step {index} has the constant {constant}")
     if constant is None:

@@ -150,7 +150,7 @@ def rotary_embedding(site: Site) -> Operand:
     flat = len(x.shape) == 3
     x = _heads(site, x, site.attribute("num_heads", 0))
     width = site.attribute("rotary_embedding_dim", 0) or x.shape[-1]
-    halves = [np.asarray(each)[:, None, : x.shape[2], : width // 2] for each in (cos, sin)]
+    halves = [np.asarray(table)[:, None, : x.shape[2], : width // 2] for table in (cos, sin)]
     first = site.part(x, -1, 0, width)
     rest = [site.part(x, -1, width, x.shape[-1])] if width < x.shape[-1] else []
     turned = _rotated(site, first, halves[0], halves[1], bool(site.attribute("interleaved", 0)))
@@ -166,7 +166,7 @@ def _rotated(site: Site, x: Private, cos: Array, sin: Array, interleaved: bool) 
     if interleaved:
         even, odd = site.part(x, -1, 0, width, 2), site.part(x, -1, 1, width, 2)
         pairs = [
-            site.reshape(each, (*each.shape, 1)) for each in (site.emit(op.Negate(), odd), even)
+            site.reshape(part, (*part.shape, 1)) for part in (site.emit(op.Negate(), odd), even)
         ]
         turned = site.reshape(site.emit(op.Concat(4), *pairs), x.shape)
         cos, sin = np.repeat(cos, 2, axis=-1), np.repeat(sin, 2, axis=-1)

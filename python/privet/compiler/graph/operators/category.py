@@ -38,13 +38,13 @@ def one_hot_encoder(site: Site) -> Operand:
 @operator("LabelEncoder", domain=ML, since=1, restrictions=_NUMBERS)
 def label_encoder(site: Site) -> Operand:
     """The value of each key, and the default of other numbers."""
-    keys, values = (_table(site, which) for which in ("keys", "values"))
+    keys, values = (_table(site, column) for column in ("keys", "values"))
     if keys.dtype.kind not in "fi" or values.dtype.kind not in "fi" or len(keys) != len(values):
         site.refuse("it maps texts", _TEXTS)
     whole = values.dtype.kind == "i"
     default = float(site.attribute("default_int64" if whole else "default_float", -1.0 * whole))
-    known = ~np.isnan(keys.astype(np.float64))  # no private number is NaN
-    keys, values = keys[known].astype(np.float64), values[known].astype(np.float64)
+    is_number = ~np.isnan(keys.astype(np.float64))  # no private number is NaN
+    keys, values = keys[is_number].astype(np.float64), values[is_number].astype(np.float64)
     x = site.private(0)
     weight = (values - default)[:, None]
     coded = site.emit(op.Dense(weight, np.array([default])), _known(site, x, keys))
@@ -66,12 +66,12 @@ def _known(site: Site, x: Private, numbers: Array) -> Private:
     return site.emit(op.Sub(), *sides)
 
 
-def _table(site: Site, which: str) -> Array:
+def _table(site: Site, column: str) -> Array:
     for kind, dtype in (("int64s", np.int64), ("floats", np.float64)):
-        listed = site.attribute(f"{which}_{kind}", None)
+        listed = site.attribute(f"{column}_{kind}", None)
         if listed is not None:
             return np.asarray(listed, dtype=dtype)
-    tensor = site.attribute(f"{which}_tensor", None)
+    tensor = site.attribute(f"{column}_tensor", None)
     if isinstance(tensor, onnx.TensorProto):
         return onnx.numpy_helper.to_array(tensor).ravel()
     return np.array(["text"])

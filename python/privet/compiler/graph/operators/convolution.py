@@ -110,13 +110,15 @@ def _cut_off(site: Site, full: list[int], same: list[int]) -> tuple[list[int], l
     """How much of the whole result goes at the start and at the end of each axis: what `pads` say,
     or what is beyond `output_shape` or, with `auto_pad` SAME, beyond `same`."""
     rank, mode = len(full), site.attribute("auto_pad", "NOTSET")
-    wanted = (site.ints("output_shape") or (same if mode.startswith("SAME") else []))[-rank:]
-    if not wanted:
+    output_sizes = (site.ints("output_shape") or (same if mode.startswith("SAME") else []))[-rank:]
+    if not output_sizes:
         pads = site.ints("pads") or [0] * (2 * rank)
         return pads[:rank], pads[rank:]
-    beyond = [size - kept for size, kept in zip(full, wanted, strict=True)]
+    beyond = [size - output_size for size, output_size in zip(full, output_sizes, strict=True)]
     if min(beyond) < 0:
-        site.refuse(f"its output {wanted} is larger than {full}", "Export explicit output_padding")
+        site.refuse(
+            f"its output {output_sizes} is larger than {full}", "Export explicit output_padding"
+        )
     small, large = [b // 2 for b in beyond], [b - b // 2 for b in beyond]
     return (small, large) if mode == "SAME_UPPER" else (large, small)
 

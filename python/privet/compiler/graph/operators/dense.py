@@ -26,10 +26,10 @@ def gemm(site: Site) -> Operand:
             both = site.emit(op.Scale(np.full(both.shape, alpha), uniform=True), both)
         return _plus(site, both, beta)
     if not isinstance(a, Private) and not isinstance(b, Private):
-        known = (a.T if site.attribute("transA", 0) else a) @ (
+        constant = (a.T if site.attribute("transA", 0) else a) @ (
             b.T if site.attribute("transB", 0) else b
         )
-        return _plus(site, _times(known, alpha), beta)
+        return _plus(site, _times(constant, alpha), beta)
     if not isinstance(b, Private):
         assert isinstance(a, Private)
         weight = _times(b.T if site.attribute("transB", 0) else b, alpha)
@@ -181,9 +181,9 @@ def einsum(site: Site) -> Operand:
     """Products of matrices: the first private tensor times each constant, then each private one."""
     operands = site.operands()
     terms, result = _einsum_indices(site, operands)
-    given = list(zip(operands, terms, strict=True))
-    private = [it for it in given if isinstance(it[0], Private)]
-    constants = [it for it in given if not isinstance(it[0], Private)]
+    pairs = list(zip(operands, terms, strict=True))
+    private = [pair for pair in pairs if isinstance(pair[0], Private)]
+    constants = [pair for pair in pairs if not isinstance(pair[0], Private)]
     (product, term), *others = private[0], *constants, *private[1:]
     while len(others) > 1:
         (other, right), *others = others
@@ -197,13 +197,13 @@ def einsum(site: Site) -> Operand:
 def _contracted(site: Site, operands: list[Operand], terms: list[str], result: str) -> Operand:
     """One tensor, or a product of two over the indices that both have and the result has not."""
     for k, x in enumerate(operands):
-        kept = {*result, *(i for other in terms[:k] + terms[k + 1 :] for i in other)}
-        if summed := [axis for axis, i in enumerate(terms[k]) if i not in kept]:
+        letters = {*result, *(i for other in terms[:k] + terms[k + 1 :] for i in other)}
+        if summed := [axis for axis, i in enumerate(terms[k]) if i not in letters]:
             if isinstance(x, Private):
                 operands[k] = site.apply("ReduceSum", x, np.array(summed), keepdims=0)
             else:
                 operands[k] = real(x).sum(axis=tuple(summed))
-            terms[k] = "".join(i for i in terms[k] if i in kept)
+            terms[k] = "".join(i for i in terms[k] if i in letters)
     size = {
         i: n for t, x in zip(terms, operands, strict=True) for i, n in zip(t, x.shape, strict=True)
     }

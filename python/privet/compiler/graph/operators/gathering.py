@@ -189,13 +189,13 @@ def _scattered(site: Site, start: Operand, places: Array) -> Private:
     if updates.shape != places.shape:
         site.refuse(f"updates {list(updates.shape)} at {list(places.shape)}", "Check the model")
     flat = site.reshape(data, (math.prod(data.shape),))
-    given = site.reshape(updates, (math.prod(updates.shape),))
+    flat_updates = site.reshape(updates, (math.prod(updates.shape),))
     left = np.arange(places.size)
     while left.size:
         # What hits one place several times comes one after the other.
         at, first = np.unique(places.ravel()[left], return_index=True)
         chosen = left[first]
-        fresh = pick(site, given, 0, chosen.tolist())
+        fresh = pick(site, flat_updates, 0, chosen.tolist())
         if reduction != "none" and not (is_bound and left.size == places.size):
             fresh = _reduced(site, reduction, pick(site, flat, 0, at.tolist()), fresh)
         sources = np.arange(flat.shape[0])

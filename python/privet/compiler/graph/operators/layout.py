@@ -119,10 +119,10 @@ def reshape(site: Site) -> Operand:
             site.refuse(f"shape {target} copies an axis that is not there", "Check the model")
         target = [x.shape[i] if size == 0 else size for i, size in enumerate(target)]
     if target.count(-1) == 1:
-        known = -math.prod(target)
-        if known <= 0 or math.prod(x.shape) % known:
+        rest = -math.prod(target)
+        if rest <= 0 or math.prod(x.shape) % rest:
             site.refuse(f"{list(x.shape)} cannot become {target}", "Check the model's shapes")
-        target[target.index(-1)] = math.prod(x.shape) // known
+        target[target.index(-1)] = math.prod(x.shape) // rest
     return site.reshape(x, target)
 
 

@@ -106,11 +106,11 @@ def _quantized(site: Site, x: Private, scale: int, zero: int) -> Private:
     return replace(levels, integer=False, whole=False, quantized=Quantized(step, origin))
 
 
-def _number(site: Site, index: int, what: str) -> float:
-    array = site.constant(index, what)
+def _number(site: Site, index: int, role: str) -> float:
+    array = site.constant(index, role)
     if array.size != 1:
         site.refuse(
-            f"a private tensor has a {what} for each of {array.size} parts",
+            f"a private tensor has a {role} for each of {array.size} parts",
             "Quantise activations as whole tensors (per_channel is for weights)",
         )
     return float(array.astype(np.float64).reshape(()))
@@ -136,12 +136,12 @@ def _dequantized(site: Site, x: Private, scale: float, zero: float) -> Private:
     """`(q - zero) scale` of the integers that a tensor stands for."""
     if x.quantized is None and not x.integer:
         site.refuse("it reads a tensor that is not quantised", "Check the model")
-    own = x.quantized or Quantized(1.0, 0.0)
+    quantized = x.quantized or Quantized(1.0, 0.0)
     number = replace(x, quantized=None, integer=False)
-    if own.scale != scale:
-        number = times_constant(site, number, np.asarray(scale / own.scale))
-    if own.zero != zero:
-        number = plus_constant(site, number, np.asarray((own.zero - zero) * scale))
+    if quantized.scale != scale:
+        number = times_constant(site, number, np.asarray(scale / quantized.scale))
+    if quantized.zero != zero:
+        number = plus_constant(site, number, np.asarray((quantized.zero - zero) * scale))
     return number
 
 

@@ -57,11 +57,11 @@ def _by_ranks(site: Site, keys: Private, count: int) -> Private:
     down = site.lift(site.reshape(keys, (rows, size, 1)), shape)
     # Of a pair i, j with j < i: whether j is before i, as equal ones are.
     before = kept(site, not_below(site, site.emit(op.Sub(), across, down)), np.tri(size, k=-1) > 0)
-    mine = site.reshape(before, (rows * size, size))
+    before_rows = site.reshape(before, (rows * size, size))
     turned = site.apply("Transpose", before, perm=[0, 2, 1])
-    theirs = site.reshape(turned, (rows * size, size))
+    turned_rows = site.reshape(turned, (rows * size, size))
     behind = np.arange(size - 1, -1, -1, dtype=np.float64)
-    rank = minus(site, sum_of_rows(site, mine), sum_of_rows(site, theirs))
+    rank = minus(site, sum_of_rows(site, before_rows), sum_of_rows(site, turned_rows))
     rank = plus_constant(site, site.reshape(rank, (rows, 1, size)), behind)
     wide = site.lift(rank, (rows, count, size))
     ends = np.arange(count, dtype=np.float64)[:, None] + 0.5

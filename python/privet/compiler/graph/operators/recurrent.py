@@ -129,7 +129,7 @@ def _gru(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
     gates = cell.activate(0, both)
     reset = cell.gates(gates, 1, 2)
     if is_late:
-        bias = cell.along_rows([it.state_bias for it in cell.directions])
+        bias = cell.along_rows([direction.state_bias for direction in cell.directions])
         through = _times(site, reset, _plus(site, cell.gates(from_state, 2, 3), bias))
     else:
         through = cell.times_weights(_times(site, reset, state), 2, 3)
@@ -143,30 +143,32 @@ def _lstm(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
     """Gates i, f, o and c; the new cell is `f C + i c` and the new state `o h(C)`."""
     site, (state, memory) = cell.site, states
     total = _plus(site, x, cell.times_weights(state, 0, 4))
-    peepholes = [it.peepholes for it in cell.directions if it.peepholes is not None]
+    peepholes = [
+        direction.peepholes for direction in cell.directions if direction.peepholes is not None
+    ]
     if cell.is_joined:
         gates = cell.activate(0, total)
-        kept, out = cell.gates(gates, 0, 2), cell.gates(gates, 2, 3)
+        input_and_forget, out = cell.gates(gates, 0, 2), cell.gates(gates, 2, 3)
         half = cell.gates(gates, 3, 4)
         new = _plus(site, _plus(site, half, half), np.asarray(-1.0))
     else:
         before, out = cell.gates(total, 0, 2), cell.gates(total, 2, 3)
         if peepholes and memory is not None:
-            seen = [
+            peephole_terms = [
                 _times(site, memory, cell.along_rows([p[k] for p in peepholes])) for k in (0, 1)
             ]
-            before = _plus(site, before, _joined(site, seen, 1))
-        kept, new = cell.activate(0, before), cell.activate(1, cell.gates(total, 3, 4))
-    given, forget = cell.gates(kept, 0, 1), cell.gates(kept, 1, 2)
+            before = _plus(site, before, _joined(site, peephole_terms, 1))
+        input_and_forget, new = cell.activate(0, before), cell.activate(1, cell.gates(total, 3, 4))
+    input_gate, forget = cell.gates(input_and_forget, 0, 1), cell.gates(input_and_forget, 1, 2)
     if site.attribute("input_forget", 0):
-        assert isinstance(given, Private)
-        forget = _plus(site, site.emit(op.Negate(), given), np.asarray(1.0))
-        kept = _joined(site, [given, forget], 1)
+        assert isinstance(input_gate, Private)
+        forget = _plus(site, site.emit(op.Negate(), input_gate), np.asarray(1.0))
+        input_and_forget = _joined(site, [input_gate, forget], 1)
     if isinstance(memory, Private):
-        both = _times(site, kept, _joined(site, [new, memory], 1))
+        both = _times(site, input_and_forget, _joined(site, [new, memory], 1))
         memory = _plus(site, cell.gates(both, 0, 1), cell.gates(both, 1, 2))
     else:
-        memory = _plus(site, _times(site, given, new), _times(site, forget, memory))
+        memory = _plus(site, _times(site, input_gate, new), _times(site, forget, memory))
     if not cell.is_joined:
         if peepholes:
             look = cell.along_rows([p[2] for p in peepholes])
@@ -262,37 +264,49 @@ class _Net:
             np.concatenate([part.reshape(count, hidden, -1)[gate] for gate in self.order])
             for part in (weight, states, bias[: count * hidden], bias[count * hidden :])
         ]
-        given, own, first, second = parts[0].T, parts[1].T, parts[2][:, 0], parts[3][:, 0]
+        input_weights, state_weights, first, second = (
+            parts[0].T,
+            parts[1].T,
+            parts[2][:, 0],
+            parts[3][:, 0],
+        )
         late = np.zeros(hidden)
         if self.step is _gru and site.attribute("linear_before_reset", 0):
             late, second = second[2 * hidden :], second.copy()
             second[2 * hidden :] = 0.0
         if self._is_joined(activations):
-            factor = np.repeat([1.0, 1.0, 1.0, 2.0], hidden).astype(given.dtype)
-            given, own, first, second = (part * factor for part in (given, own, first, second))
-        return Direction(is_reverse, activations, given, own, first + second, late, peepholes)
+            factor = np.repeat([1.0, 1.0, 1.0, 2.0], hidden).astype(input_weights.dtype)
+            input_weights, state_weights, first, second = (
+                part * factor for part in (input_weights, state_weights, first, second)
+            )
+        return Direction(
+            is_reverse, activations, input_weights, state_weights, first + second, late, peepholes
+        )
 
     def _is_joined(self, activations: Sequence[Activation]) -> bool:
         """Whether all gates of an LSTM take one function: `tanh(x) = 2 sigmoid(2 x) - 1`."""
-        usual = self.step is _lstm and [it.name for it in activations[:2]] == ["Sigmoid", "Tanh"]
+        usual = self.step is _lstm and [activation.name for activation in activations[:2]] == [
+            "Sigmoid",
+            "Tanh",
+        ]
         return usual and not self.clip and not self.site.has(7)
 
     def _activations(self, index: int) -> tuple[Activation, ...]:
         """A direction's activations. Lists of constants have entries for those that use them."""
         count = len(self.defaults)
-        given: list[bytes] = self.site.attribute("activations", [])
-        names = [name.decode() for name in given]
+        raw_names: list[bytes] = self.site.attribute("activations", [])
+        names = [name.decode() for name in raw_names]
         names = names or list(self.defaults) * self.count
-        known = {it.lower(): it for it in (*_PLAIN, *_PARAMETERS)}
+        titles = {entry.lower(): entry for entry in (*_PLAIN, *_PARAMETERS)}
         lists = {name: list(self.site.floats(f"activation_{name}")) for name in ("alpha", "beta")}
         chosen = []
         for name in names:
-            title = known.get(name.lower())
+            title = titles.get(name.lower())
             if title is None or len(names) != count * self.count:
                 self.site.refuse(f"its activations are {names}", "Check the model")
             constants = _PARAMETERS.get(title, {})
-            own = [lists[k].pop(0) if lists[k] else usual for k, usual in constants.items()]
-            chosen.append(Activation(title, tuple(map(float, own))))
+            values = [lists[k].pop(0) if lists[k] else usual for k, usual in constants.items()]
+            chosen.append(Activation(title, tuple(map(float, values))))
         return tuple(chosen[index * count : (index + 1) * count])
 
     def outputs(self) -> tuple[Operand, ...]:
@@ -307,7 +321,7 @@ class _Net:
         rows: list[int] = []
         parts = []
         for length in sorted(set(lengths)):
-            chosen = [row for row, own in enumerate(lengths) if own == length]
+            chosen = [row for row, row_length in enumerate(lengths) if row_length == length]
             rows += chosen
             parts.append(self._run(chosen, length, initial))
         back = [rows.index(row) for row in range(self.rows)]
@@ -326,12 +340,12 @@ class _Net:
         """A state to begin with, `[directions, rows, hidden]`."""
         if not self.site.has(index):
             return None
-        given = self.site.operand(index)
-        if isinstance(given, Private):
-            return self.site.emit(op.Transpose((1, 0, 2)), given) if self.is_batch_first else given
-        if not given.any():
+        state = self.site.operand(index)
+        if isinstance(state, Private):
+            return self.site.emit(op.Transpose((1, 0, 2)), state) if self.is_batch_first else state
+        if not state.any():
             return None
-        return np.swapaxes(real(given), 0, 1) if self.is_batch_first else real(given)
+        return np.swapaxes(real(state), 0, 1) if self.is_batch_first else real(state)
 
     def _run(self, rows: Sequence[int], length: int, initial: Sequence[State]) -> list[Private]:
         """The outputs for samples of one length, `[steps, directions, rows, hidden]` and `[..]`."""
@@ -340,7 +354,7 @@ class _Net:
             x = pick(self.site, x, 1, rows)
             initial = [self._picked(state, rows) for state in initial]
         x = self.site.part(x, 0, 0, length)
-        alike = len({it.activations for it in self.directions}) == 1
+        alike = len({direction.activations for direction in self.directions}) == 1
         indices = range(self.count)
         chains = [
             self._chain(x, chosen, initial)
@@ -348,7 +362,7 @@ class _Net:
         ]
         axes = (1, *([0] * self.states))
         parts = zip(axes, zip(*chains, strict=True), strict=True)
-        outputs = [self.site.joined(axis, each) for axis, each in parts]
+        outputs = [self.site.joined(axis, operands) for axis, operands in parts]
         if length < self.length:
             after = (self.length - length, 0, 0, 0)
             outputs[0] = self.site.emit(op.Pad((0, 0, 0, 0), after, 0.0), outputs[0])
@@ -373,16 +387,16 @@ class _Net:
             self.clip,
             self._is_joined(directions[0].activations),
         )
-        weight = np.concatenate([it.inputs for it in directions], axis=1)
-        bias = np.concatenate([it.input_bias for it in directions])
+        weight = np.concatenate([direction.inputs for direction in directions], axis=1)
+        bias = np.concatenate([direction.input_bias for direction in directions])
         flat = site.reshape(x, (length * rows, width))
         product = site.reshape(
             site.emit(op.Dense(weight, bias), flat), (length, rows, weight.shape[1])
         )
         size = weight.shape[1] // len(directions)
         steps = [
-            self._turned(site.part(product, 2, index * size, (index + 1) * size), it)
-            for index, it in enumerate(directions)
+            self._turned(site.part(product, 2, index * size, (index + 1) * size), direction)
+            for index, direction in enumerate(directions)
         ]
         inputs = site.joined(1, steps)
         states = [self._begin(state, chosen) for state in initial]
@@ -392,10 +406,10 @@ class _Net:
             states = self.step(cell, site.reshape(now, inputs.shape[1:]), states)
             results.append(states[0])
         shape = (1, len(directions), rows, self.hidden)
-        every = site.joined(0, [site.reshape(_private(it), shape) for it in results])
+        every = site.joined(0, [site.reshape(_private(result), shape) for result in results])
         sides = [
-            self._turned(site.part(every, 1, index, index + 1), it)
-            for index, it in enumerate(directions)
+            self._turned(site.part(every, 1, index, index + 1), direction)
+            for index, direction in enumerate(directions)
         ]
         last = [site.reshape(_private(state), shape[1:]) for state in states]
         return (site.joined(1, sides), *last)

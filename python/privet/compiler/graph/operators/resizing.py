@@ -47,10 +47,10 @@ def resize(site: Site) -> Operand:
 def upsample(site: Site) -> Private:
     """Modes nearest and linear, as opsets up to 10 have them."""
     x = site.private(0)
-    given = site.floats("scales") if not site.has(1) else np.ravel(site.constant(1, "scales"))
-    if len(given) != len(x.shape) or not np.all(given > 0):
-        site.refuse(f"scales {given.tolist()} on {list(x.shape)}", "Check the model")
-    for axis, scale in enumerate(map(float, given)):
+    scales = site.floats("scales") if not site.has(1) else np.ravel(site.constant(1, "scales"))
+    if len(scales) != len(x.shape) or not np.all(scales > 0):
+        site.refuse(f"scales {scales.tolist()} on {list(x.shape)}", "Check the model")
+    for axis, scale in enumerate(map(float, scales)):
         count = math.floor(x.shape[axis] * scale)
         site.bound(count)
         at = np.arange(count, dtype=np.float32) / np.float32(scale)

@@ -57,12 +57,12 @@ def split_to_sequence(site: Site) -> TensorList:
     x = site.private(0)
     axis = site.axis(site.attribute("axis", 0), len(x.shape))
     size = x.shape[axis]
-    given = site.constant(1, "sizes") if site.has(1) else np.asarray(1)
-    if given.ndim:
-        sizes = [int(each) for each in given]
+    lengths = site.constant(1, "sizes") if site.has(1) else np.asarray(1)
+    if lengths.ndim:
+        sizes = [int(length) for length in lengths]
     else:
-        whole, rest = divmod(size, int(given))
-        sizes = [int(given)] * whole + [rest] * bool(rest)
+        whole, rest = divmod(size, int(lengths))
+        sizes = [int(lengths)] * whole + [rest] * bool(rest)
     sections = parts(site, x, axis, sizes)
     if site.has(1) or site.attribute("keepdims", 1):
         return TensorList(sections)

@@ -90,13 +90,13 @@ def _counted(site: Site, base: Array, trees: Sequence[Tree]) -> Array:
     leaves = [[leaf.values for leaf, _, _ in tree.leaves] for tree in trees]
     always = [any(all(t in leaf for leaf in tree) for tree in leaves) for t in range(len(base))]
     never = [not any(t in leaf for tree in leaves for leaf in tree) for t in range(len(base))]
-    kept = np.where(never, 0.0, base)
-    if np.any(kept[~np.array(always)]):
+    values = np.where(never, 0.0, base)
+    if np.any(values[~np.array(always)]):
         site.refuse(
             "a base value counts for those rows alone that end in a leaf of its target",
             "Export leaves that have a weight for each target, even if that is 0",
         )
-    return kept
+    return values
 
 
 def _extreme(
@@ -114,12 +114,12 @@ def _extreme(
         for index, (leaf, way, place) in enumerate(tree.leaves):
             if len(leaf.values) < targets:
                 site.refuse("a leaf is without a value for each target", "Export it with SUM")
-            own = {target * count + number: sign * v for target, v in leaf.values.items()}
-            tree.leaves[index] = Leaf(own), way, place
+            leaf_values = {target * count + number: sign * v for target, v in leaf.values.items()}
+            tree.leaves[index] = Leaf(leaf_values), way, place
     forest = replace(ensemble(trees, np.zeros(targets * count)), missing=lists.tests.missing)
-    each = site.emit(forest, rows)
+    ends = site.emit(forest, rows)
     samples = rows.shape[0]
-    largest = largest_of_rows(site, site.reshape(each, (samples * targets, count)))
+    largest = largest_of_rows(site, site.reshape(ends, (samples * targets, count)))
     largest = site.reshape(largest, (samples, targets))
     largest = largest if sign > 0 else site.emit(op.Negate(), largest)
     return plus_constant(site, largest, base) if base.any() else largest

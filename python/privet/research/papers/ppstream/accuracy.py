@@ -57,8 +57,8 @@ def _unseen(at: Workplace) -> dict[str, Case]:
     """What training of the zoo's models left out, which lies beside them."""
     cases = {}
     for title, name in TRAINED.items():
-        kept = np.load(at.trained(f"{name}.npz"))
-        cases[title] = Case(at.trained(f"{name}.onnx"), kept["inputs"], kept["labels"])
+        archive = np.load(at.trained(f"{name}.npz"))
+        cases[title] = Case(at.trained(f"{name}.onnx"), archive["inputs"], archive["labels"])
     return cases
 
 
@@ -71,15 +71,15 @@ def _seen(at: Workplace) -> dict[str, Case]:
     sources = {"Breast": datasets.load_breast_cancer, "digits (CNN)": datasets.load_digits}
     cases = {}
     for title, name in TRAINED.items():
-        whole, kept = sources[title](), np.load(at.trained(f"{name}.npz"))
-        left_out = {it.astype(np.float32).tobytes() for it in kept["raw"]}
-        seen = [it.astype(np.float32).tobytes() not in left_out for it in whole.data]
+        whole, archive = sources[title](), np.load(at.trained(f"{name}.npz"))
+        left_out = {row.astype(np.float32).tobytes() for row in archive["raw"]}
+        in_training = [row.astype(np.float32).tobytes() not in left_out for row in whole.data]
         card = json.loads(at.trained(f"{name}.json").read_text())
-        if sum(seen) != card["trained_on"]:
-            raise Misuse(f"{name}: {sum(seen)} samples seen, not {card['trained_on']}")
-        inputs = (whole.data[seen] - card.get("mean", 0.0)) / card.get("std", DIGIT)
-        inputs = inputs.astype(np.float32).reshape(-1, *kept["inputs"].shape[1:])
-        cases[title] = Case(at.trained(f"{name}.onnx"), inputs, whole.target[seen])
+        if sum(in_training) != card["trained_on"]:
+            raise Misuse(f"{name}: {sum(in_training)} samples seen, not {card['trained_on']}")
+        inputs = (whole.data[in_training] - card.get("mean", 0.0)) / card.get("std", DIGIT)
+        inputs = inputs.astype(np.float32).reshape(-1, *archive["inputs"].shape[1:])
+        cases[title] = Case(at.trained(f"{name}.onnx"), inputs, whole.target[in_training])
     return cases
 
 
@@ -99,12 +99,14 @@ def _accuracies(at: Workplace, cases: Mapping[str, Case]) -> Grid:
     for title, case in cases.items():
         at.say(f"{title}, {len(case.labels):,} samples")
         source = onnx.load(case.model)
-        constants = {it.name for it in source.graph.initializer}
-        (entry,) = (it for it in source.graph.input if it.name not in constants)
-        shape = [it.dim_value or 1 for it in entry.type.tensor_type.shape.dim]
-        samples = [{entry.name: it.reshape(shape)} for it in case.inputs]
+        constants = {tensor.name for tensor in source.graph.initializer}
+        (entry,) = (
+            candidate for candidate in source.graph.input if candidate.name not in constants
+        )
+        shape = [dim.dim_value or 1 for dim in entry.type.tensor_type.shape.dim]
+        samples = [{entry.name: array.reshape(shape)} for array in case.inputs]
         scaling = choose(source, samples, case.labels)
-        cells: list[Cell] = [100 * it for it in scaling.accuracies]
+        cells: list[Cell] = [100 * accuracy for accuracy in scaling.accuracies]
         missing = MOST_DECIMALS + 1 - len(cells)
         rows[title] = [*cells, *[None] * missing, 100 * scaling.original]
     columns = (f"10^{decimals}" for decimals in range(MOST_DECIMALS + 1))

@@ -98,4 +98,4 @@ def prepare(name: str, folder: Path, cipher: Cipher = PAILLIER) -> Prepared:
 def chosen(at: Workplace, *more: str) -> list[Prepared]:
     """The paper's models that stages are measured of; each is compiled and measured once."""
     names = MODELS[:1] if at.quick else (*MODELS, *more)
-    return [at.once(("stages", it), partial(prepare, it, at.models)) for it in names]
+    return [at.once(("stages", name), partial(prepare, name, at.models)) for name in names]

@@ -27,14 +27,14 @@ def figure_1(at: Workplace) -> Grid:
     for bits in KEY_BITS:
         at.say(f"keys of {bits} bits")
         stages = profile(public, Cipher("paillier", bits), private)
-        rows[f"{bits} bits"] = [1000 * it.seconds[1] for it in stages]
+        rows[f"{bits} bits"] = [1000 * stage.seconds[1] for stage in stages]
     return Grid(("encrypt", "multiply and add", "decrypt"), rows)
 
 
 def _model() -> onnx.ModelProto:
     """A tensor times a large factor, and a constant added."""
     shape = [1, SIDE * SIDE]
-    ends = [helper.make_tensor_value_info(it, TensorProto.FLOAT, shape) for it in ("x", "y")]
+    ends = [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in ("x", "y")]
     factor = numpy_helper.from_array(np.full(1, FACTOR, np.float32), "factor")
     nodes = [
         helper.make_node("Mul", ["x", "factor"], ["z"]),
@@ -53,7 +53,7 @@ def figure_6(at: Workplace) -> Grid:
     for model in chosen(at):
         at.say(f"{model.name} by scaling factor")
         rows[model.name] = [_linear(model, bits) for bits in WEIGHT_BITS.values()]
-    return Grid(tuple(f"10^{it}" for it in WEIGHT_BITS), rows)
+    return Grid(tuple(f"10^{bits}" for bits in WEIGHT_BITS), rows)
 
 
 def _linear(model: Prepared, bits: int) -> float:
@@ -61,4 +61,6 @@ def _linear(model: Prepared, bits: int) -> float:
         onnx.load(model.path), bits=50, weight_scale=bits, input_range=(0, 1), name=model.name
     )
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
-    return sum(it.seconds[1] for it in profile(public, PAILLIER, private) if it.side == "model")
+    return sum(
+        stage.seconds[1] for stage in profile(public, PAILLIER, private) if stage.side == "model"
+    )

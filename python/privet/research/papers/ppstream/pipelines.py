@@ -26,10 +26,10 @@ def figure_8(at: Workplace) -> Grid:
         at.say(f"{model.name}, all stages")
         rows[model.name] = [
             1000 * _plain(model),
-            1000 * sum(it.seconds[1] for it in model.stages),
+            1000 * sum(stage.seconds[1] for stage in model.stages),
             *(1000 * _simulated(model, cores) for cores in CORES),
         ]
-    return Grid(("in the clear", "one core", *(f"{it} cores" for it in CORES)), rows)
+    return Grid(("in the clear", "one core", *(f"{cores} cores" for cores in CORES)), rows)
 
 
 def _plain(model: Prepared) -> float:
@@ -43,7 +43,7 @@ def _simulated(model: Prepared, cores: int) -> float:
     """Latency of a single request with cores spread evenly over stages."""
     servers = model.servers(cores)
     assert servers is not None
-    plan = even([it.stage for it in model.stages], servers, per_core=1)
+    plan = even([stage.stage for stage in model.stages], servers, per_core=1)
     return simulate(model.stages, plan, requests=1, row_bytes=model.row_bytes).latencies[0]
 
 
@@ -66,14 +66,14 @@ def table_7(at: Workplace) -> Grid:
     rows: dict[str, list[Cell]] = {}
     for cipher in CIPHERS[-1:] if at.quick else CIPHERS:
         runs = [at.run(name, Stream(cipher=cipher)) for name in names]
-        if any(it.max_fixed_point_error for it in runs):
+        if any(run.max_fixed_point_error for run in runs):
             raise AssertionError(f"over {cipher} a result is not the executor's")
         for phase, seconds in (
-            ("online", [it.online.seconds for it in runs]),
-            ("both phases", [it.offline.seconds + it.online.seconds for it in runs]),
+            ("online", [run.online.seconds for run in runs]),
+            ("both phases", [run.offline.seconds + run.online.seconds for run in runs]),
         ):
             rows[f"Privet, {cipher}, {phase}"] = list[Cell](seconds)
-    return Grid(tuple(it.upper() for it in names), rows)
+    return Grid(tuple(name.upper() for name in names), rows)
 
 
 ALLOCATED_CORES = (10, 20, 30, 40, 50)
@@ -85,7 +85,7 @@ def figure_7(at: Workplace) -> Grid:
     rows: dict[str, list[Cell]] = {}
     for model in chosen(at, "vgg13-cifar"):
         at.say(f"{model.name} by cores")
-        stages = [it.stage for it in model.stages]
+        stages = [stage.stage for stage in model.stages]
         for cores in ALLOCATED_CORES[:2] if at.quick else ALLOCATED_CORES:
             servers = model.servers(cores)
             if servers is None:
@@ -110,7 +110,7 @@ def figure_9(at: Workplace) -> Grid:
     rows: dict[str, list[Cell]] = {}
     for model in chosen(at):
         at.say(f"{model.name}, whole tensors and slices")
-        stages = [it.stage for it in model.stages]
+        stages = [stage.stage for stage in model.stages]
         for cores in PARTITIONED_CORES[:1] if at.quick else PARTITIONED_CORES:
             servers = model.servers(cores)
             if servers is None:

@@ -34,9 +34,9 @@ async def notice(call: Call[NoticeBody]) -> Answer:
     if (before := _before(call, "notice")) is not None:
         return answer(_admitted(before), 202)
     version = _wanted(call)
-    mine = call.service.jobs.live_of(call.caller.client)
-    waiting = [it for it in mine if it.kind == "notice" and it.is_open]
-    waiting = [it for it in waiting if it.version.model == version.model]
+    jobs = call.service.jobs.live_of(call.caller.client)
+    waiting = [entry for entry in jobs if entry.kind == "notice" and entry.is_open]
+    waiting = [entry for entry in waiting if entry.version.model == version.model]
     most = version.config.limits.notices_per_client
     stock = call.service.asked(call.caller.client, version)
     if len(waiting) + stock + 1 > most:
@@ -79,20 +79,20 @@ async def updates(call: Call[None]) -> Answer:
 async def job(call: Call[None]) -> Answer:
     """One job; waits until it changes after `seen`."""
     wait: Wait = call.parameters
-    own = _own(call)
-    if isinstance(own, Job):
-        await _listen(call, wait.seen, wait.wait, own.id)
-        return answer(own.document())
-    return answer(own)
+    entry = _own(call)
+    if isinstance(entry, Job):
+        await _listen(call, wait.seen, wait.wait, entry.id)
+        return answer(entry.document())
+    return answer(entry)
 
 
 async def cancel(call: Call[None]) -> Answer:
     """Ends a job as cancelled, also one that runs."""
-    own = _own(call)
-    if isinstance(own, Job):
-        call.service.cancel(own)
-        return answer(own.document())
-    return answer(own)
+    entry = _own(call)
+    if isinstance(entry, Job):
+        call.service.cancel(entry)
+        return answer(entry.document())
+    return answer(entry)
 
 
 async def _listen(call: Call[Any], seen: int, seconds: float, id: str | None = None) -> None:
@@ -105,10 +105,10 @@ async def _listen(call: Call[Any], seen: int, seconds: float, id: str | None = N
 def _own(call: Call[None]) -> Job | dict[str, Any]:
     """The caller's job that the address names, or what is on record of it."""
     id, client, jobs = call.path["id"], call.caller.client, call.service.jobs
-    known = jobs.mine(client, id) or jobs.keyed(client, id) or call.service.past(client, id)
-    if known is None:
+    entry = jobs.mine(client, id) or jobs.keyed(client, id) or call.service.past(client, id)
+    if entry is None:
         raise not_found(NOT_YOURS)
-    return known
+    return entry
 
 
 def _before(call: Call[Any], kind: str) -> Job | None:
@@ -162,8 +162,8 @@ def _spend(call: Call[Any], model: str, rate: float) -> None:
     name = (call.caller.client, model)
     wait = call.service.buckets.take(name, rate / 60, max(1.0, rate / 6), time.monotonic())
     if wait:
-        of = f" of model {model}" if model else ""
-        raise too_many(f"more than {rate:g} requests a minute{of}", wait)
+        suffix = f" of model {model}" if model else ""
+        raise too_many(f"more than {rate:g} requests a minute{suffix}", wait)
 
 
 def _charge(call: Call[Any], version: Version, model: str = "", rate: float | None = None) -> None:

@@ -74,9 +74,9 @@ def find(call: Call[Any], number: int | None = None) -> Version:
         return version
     if call.service.loading:
         raise unavailable(str(call.service.why_not_ready()), 5.0, "starting")
-    known = ", ".join(str(it.number) for it in call.service.repository.versions(name))
-    if known:
-        raise not_found(f"model {name} has no version {number}; it has {known}")
+    numbers = ", ".join(str(other.number) for other in call.service.repository.versions(name))
+    if numbers:
+        raise not_found(f"model {name} has no version {number}; it has {numbers}")
     served = sorted({row.model for row in call.service.repository.rows() if row.ready})
     shown = ", ".join(served[:SHOWN]) + (", ..." if len(served) > SHOWN else "")
     raise not_found(
@@ -89,7 +89,7 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
     program = version.program
     return {
         "name": version.model,
-        "versions": [str(it.number) for it in siblings],
+        "versions": [str(sibling.number) for sibling in siblings],
         "platform": "privet",
         "inputs": _inputs(program),
         "outputs": _outputs(program),
@@ -103,8 +103,8 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
             "ring_bits": program.ring_bits,
             "scale_bits": program.scale_bits,
             "calibration": program.calibration,
-            "client_side": [it.op for it in program.front.steps.nodes] if program.front else [],
-            "magnitudes": {it.name: it.magnitude for it in program.inputs},
+            "client_side": [node.op for node in program.front.steps.nodes] if program.front else [],
+            "magnitudes": {entry.name: entry.magnitude for entry in program.inputs},
             "input_range": version.config.input_range and list(version.config.input_range),
             "suites": [
                 {
@@ -116,8 +116,12 @@ def describe(version: Version, siblings: list[Version], stock: dict[str, int]) -
                 for offer in version.offers
             ],
             "operations": [
-                {"op": it.op, "name": it.name, "shape": list(program.values[it.output].shape)}
-                for it in program.operations
+                {
+                    "op": operation.op,
+                    "name": operation.name,
+                    "shape": list(program.values[operation.output].shape),
+                }
+                for operation in program.operations
             ],
             "stock": stock,
         },
@@ -147,6 +151,10 @@ def _inputs(program: Program) -> list[dict[str, Any]]:
     """What a client gives: reals, or what the front of the program takes."""
     kinds = {} if program.front is None else DATATYPES
     return [
-        {"name": it.name, "datatype": kinds.get(it.kind, DATATYPE), "shape": list(it.shape)}
-        for it in program.given
+        {
+            "name": entry.name,
+            "datatype": kinds.get(entry.kind, DATATYPE),
+            "shape": list(entry.shape),
+        }
+        for entry in program.given
     ]

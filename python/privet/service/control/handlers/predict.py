@@ -118,7 +118,7 @@ async def _relay(call: Call[Any], streams: Streams, closing: asyncio.Event) -> A
         await socket.prepare(call.request)
         down = asyncio.create_task(_down(reader, socket))
         tasks: list[asyncio.Task[Any]] = [down, asyncio.create_task(_up(socket, writer))]
-        tasks += [asyncio.create_task(it.wait()) for it in (call.service.closing, closing)]
+        tasks += [asyncio.create_task(event.wait()) for event in (call.service.closing, closing)]
         await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
         if closing.is_set():
             # The process finds the end of what the client said, and says no more.
