@@ -191,8 +191,8 @@ def _kept(paths: KeyPaths) -> _Identity:
 
 def fingerprint(certificate: Path) -> str:
     """SHA-256 of a PEM certificate's DER form, in hexadecimal: how Privet names a peer."""
-    loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
-    return loaded.fingerprint(hashes.SHA256()).hex()
+    x509_certificate = x509.load_pem_x509_certificate(certificate.read_bytes())
+    return x509_certificate.fingerprint(hashes.SHA256()).hex()
 
 
 def _present(path: Path) -> bool:

@@ -95,10 +95,10 @@ def trace(error: BaseException) -> list[str]:
     """Where an exception was raised, and its causes: types and places. Messages are those of
     Privet's own errors alone."""
     lines: list[str] = []
-    shown: set[int] = set()
+    ids: set[int] = set()
     cause: BaseException | None = error
-    while cause is not None and id(cause) not in shown:
-        shown.add(id(cause))
+    while cause is not None and id(cause) not in ids:
+        ids.add(id(cause))
         text = f": {cause}" if isinstance(cause, PrivetError) else ""
         lines.append(f"{type(cause).__name__}{text}")
         frames = traceback.extract_tb(cause.__traceback__)

@@ -27,9 +27,9 @@ COMMAND_SECONDS = 60.0
 def state_key() -> bytes | None:
     """The key's 32 bytes; None if this process has none. Raises `Misuse` if there should be one and
     it cannot be had."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        kind, _, rest = named.partition(":")
+    source = os.environ.get(VARIABLE)
+    if source:
+        kind, _, rest = source.partition(":")
         if kind == "file" and rest:
             return _from_file(Path(rest))
         if kind == "command" and rest.strip():

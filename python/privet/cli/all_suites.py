@@ -73,11 +73,11 @@ def _verdict(suite_type: type[Suite], compiled: Compiled | ModelError) -> Verdic
         if error := _refusal(suite, program):
             refusal = refusal or error
             continue
-        changed = _needed(suite, usual, program)
+        changes = _needed(suite, usual, program)
         problems = () if refusal is None else _problems(refusal)
         message = "" if refusal is None else str(refusal)
         widths = program.ring_bits, program.scale_bits
-        return Verdict(suite_type.name, changed, *widths, message, problems)
+        return Verdict(suite_type.name, changes, *widths, message, problems)
     assert refusal is not None
     return Verdict(suite_type.name, None, None, None, str(refusal), _problems(refusal))
 
@@ -93,7 +93,7 @@ def _refusal(suite: Suite, program: Program) -> ModelError | Misuse | None:
 
 def _needed(suite: Suite, usual: Suite, program: Program) -> dict[str, Any]:
     """The options of a suite that runs a program, but for those of which the usual does as well."""
-    needed = {}
+    options = {}
     for field in fields(suite):
         value, default = getattr(suite, field.name), getattr(usual, field.name)
         if value == default:
@@ -106,8 +106,8 @@ def _needed(suite: Suite, usual: Suite, program: Program) -> dict[str, Any]:
         if does:
             suite = less
         else:
-            needed[field.name] = value
-    return needed
+            options[field.name] = value
+    return options
 
 
 def _problems(error: Exception) -> tuple[Problem, ...]:
@@ -131,13 +131,13 @@ def _why(verdict: Verdict) -> str:
     """Why not, a line for each place; the same reason once, with how often."""
     if not verdict.problems:
         return verdict.message.split("\n")[0]
-    counted: dict[tuple[str, str], list[str]] = {}
+    nodes_of: dict[tuple[str, str], list[str]] = {}
     for problem in verdict.problems:
-        counted.setdefault((problem.operator, problem.why), []).append(problem.node)
+        nodes_of.setdefault((problem.operator, problem.why), []).append(problem.node)
     lines = []
-    for (operator, why), nodes in list(counted.items())[:SHOWN]:
+    for (operator, why), nodes in list(nodes_of.items())[:SHOWN]:
         more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
         lines.append(f"{nodes[0]} ({operator}){more}: {why}")
-    if len(counted) > SHOWN:
-        lines.append(f"{len(counted) - SHOWN} other reasons: --json has them all")
+    if len(nodes_of) > SHOWN:
+        lines.append(f"{len(nodes_of) - SHOWN} other reasons: --json has them all")
     return "\n".join(lines)

@@ -66,9 +66,9 @@ def defaults(command: Any, name: str, path: Path) -> dict[str, Any]:
             raise Misuse(
                 f"{path}, [{name}]: {word} is not known; known are {', '.join(parameters)}"
             )
-        needed = _kind(parameters[word])
-        if not isinstance(value, needed) or (isinstance(value, bool) and needed is not bool):
-            raise Misuse(f"{path}, [{name}]: {word} is {value!r}; it needs to be {_TITLES[needed]}")
+        types = _kind(parameters[word])
+        if not isinstance(value, types) or (isinstance(value, bool) and types is not bool):
+            raise Misuse(f"{path}, [{name}]: {word} is {value!r}; it needs to be {_TITLES[types]}")
     return {str(parameters[word].name): value for word, value in table.items()}
 
 

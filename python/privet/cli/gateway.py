@@ -115,7 +115,7 @@ def gateway(
         tls = EndpointTls(EndpointKeys(tls_certificate, tls_key, tls_clients))
     if revoked is not None and tls_clients is None:
         raise Misuse("--revoked needs --tls-clients: callers show no certificate without it")
-    refused = Revoked(revoked)
+    revocations = Revoked(revoked)
     for place in places.values():
         if place is not None:
             check_place(place[0], tls)
@@ -148,8 +148,8 @@ def gateway(
         async def reload() -> None:
             nonlocal shown
             credentials = await asyncio.to_thread(read)
-            changed = credentials.digest != shown.digest
-            opened = await backend(credentials).open() if changed else None
+            is_changed = credentials.digest != shown.digest
+            opened = await backend(credentials).open() if is_changed else None
             try:
                 if tls is not None:
                     await asyncio.to_thread(tls.reload)
@@ -168,8 +168,8 @@ def gateway(
             for name, serve in (("rest", serve_rest), ("grpc", serve_grpc)):
                 place = places[name]
                 if place is not None:
-                    opened = serve(exchange, *place, tls, refused)
-                    ports[name] = f"{place[0]}:{await stack.enter_async_context(opened)}"
+                    listener = serve(exchange, *place, tls, revocations)
+                    ports[name] = f"{place[0]}:{await stack.enter_async_context(listener)}"
             if as_json:
                 typer.echo(json.dumps({"event": "listening", **ports}))
             else:

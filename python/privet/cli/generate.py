@@ -66,13 +66,13 @@ def generate(
         steps.append(step)
         if not (as_json or step.is_prompt):
             console.print(_text([step.token], characters), end="")
-    chosen = [step.token for step in steps if not step.is_prompt]
+    new_tokens = [step.token for step in steps if not step.is_prompt]
     offline = [step.offline for step in steps if step.offline is not None]
     online = [step.online for step in steps]
     if as_json:
         document = {
-            "tokens": chosen,
-            "text": _text(chosen, characters),
+            "tokens": new_tokens,
+            "text": _text(new_tokens, characters),
             "steps": len(steps),
             "offline": _each(offline),
             "online": _each(online),

@@ -183,12 +183,12 @@ def account_of(
     result: Result, program: Program, asked: suites.Suite, link: Link | None
 ) -> list[str]:
     """What there is to say of how a prediction was made."""
-    ran = result.config.summary(result.plan, program.program_hash) if result.plan else ()
+    summary = result.config.summary(result.plan, program.program_hash) if result.plan else ()
     facts = result.config.facts()
-    how = result.config.comparisons(asked)
-    options = f", {how}{over(link)}" if how else ""
+    comparisons = result.config.comparisons(asked)
+    options = f", {comparisons}{over(link)}" if comparisons else ""
     name = f"Suite {facts['suite']} ({facts['security']}){options}, program "
-    return [*ran, f"{name}{program.program_hash[:16]}."]
+    return [*summary, f"{name}{program.program_hash[:16]}."]
 
 
 def _as_object(answer: _Answer) -> dict[str, Any]:

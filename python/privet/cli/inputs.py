@@ -58,10 +58,10 @@ def read_input(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> list[Array]
         return [_image(path, shapes)]
     if suffix not in (".npy", ".npz"):
         raise InputError(f"{path}: a .npy, .npz or image file is needed")
-    named = load_arrays(path)
-    arrays = list(named.values())
+    by_name = load_arrays(path)
+    arrays = list(by_name.values())
     if suffix == ".npz":
-        arrays = [named[name] for name in in_order(str(path), list(named), list(shapes))]
+        arrays = [by_name[name] for name in in_order(str(path), list(by_name), list(shapes))]
     return [
         with_sample_axis(array, shape)
         for array, shape in zip(arrays, shapes.values(), strict=False)
@@ -89,13 +89,18 @@ def read_labels(path: Path | None, model: Path | None) -> list[str]:
 def _image(path: Path, shapes: Mapping[str, tuple[int, ...]]) -> Array:
     from PIL import Image
 
-    taken = list(shapes.values())
-    if len(taken) != 1 or len(taken[0]) != 4 or taken[0][0] != 1 or taken[0][1] not in (1, 3):
+    input_shapes = list(shapes.values())
+    if (
+        len(input_shapes) != 1
+        or len(input_shapes[0]) != 4
+        or input_shapes[0][0] != 1
+        or input_shapes[0][1] not in (1, 3)
+    ):
         raise InputError(
             f"{path}: an image serves a model with one input [1, 1 or 3, height, width], and this "
-            f"one takes {[list(shape) for shape in taken]}; give a .npy or .npz file"
+            f"one takes {[list(shape) for shape in input_shapes]}; give a .npy or .npz file"
         )
-    _, channels, height, width = taken[0]
+    _, channels, height, width = input_shapes[0]
     try:
         with Image.open(path) as image:
             fitted = image.convert("L" if channels == 1 else "RGB")

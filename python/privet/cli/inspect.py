@@ -312,8 +312,8 @@ def _losses(console: Console, budget: Security) -> None:
             *(f"{value:.1f}" for value in bits),
         )
     sums = (budget.inference_bits, budget.key_bits, budget.model_bits)
-    shown = [f"{value:.1f}" for value in sums if value is not None]
-    losses.add_row("sum", "", "", "", *shown, style="bold")
+    figures = [f"{value:.1f}" for value in sums if value is not None]
+    losses.add_row("sum", "", "", "", *figures, style="bold")
     console.print(losses)
     if budget.inference_bits is not None and budget.inference_bits < PROMISED_BITS:
         console.print(

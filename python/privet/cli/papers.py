@@ -26,7 +26,7 @@ def list_command(
     as_json: options.AsJson = False,
 ) -> None:
     """List papers and their tables and figures: what runs here, how long it takes, what cannot."""
-    chosen = [paper(paper_name) for paper_name in ([name] if name else NAMES)]
+    publications = [paper(paper_name) for paper_name in ([name] if name else NAMES)]
     if as_json:
         rows = [
             {
@@ -38,13 +38,13 @@ def list_command(
                 "minutes": entry.minutes,
                 "absent": entry.absent or None,
             }
-            for source in chosen
+            for source in publications
             for entry in source.items
         ]
         typer.echo(json.dumps(rows))
         return
     console = show.make_console()
-    for publication in chosen:
+    for publication in publications:
         words = ("item", "in the paper", "what")
         table = show.table(words, ("minutes",), f"{publication.name}: {publication.title}")
         for item in publication.items:

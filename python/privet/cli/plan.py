@@ -150,14 +150,16 @@ def _budget(text: str | None) -> float | None:
 
 def _show(console: Console, advice: Advice) -> None:
     question = advice.question
-    over = f" over {question.network.name}, {question.rate:.3g} samples a second:"
-    console.print(Text.assemble((advice.model, "bold"), over))
+    suffix = f" over {question.network.name}, {question.rate:.3g} samples a second:"
+    console.print(Text.assemble((advice.model, "bold"), suffix))
     numbers = ("batch", "online", "99 %", "offline", "pool", "cores", "sent/sample", "$/month")
     table = show.table(("", "setting"), numbers)
     table.add_column("ruled out by", max_width=48)
     for choice in advice.choices:
-        chosen = choice is advice.recommended
-        mark = Text("*", "bold green") if chosen else Text("" if choice.fits else "x", "red")
+        is_recommended = choice is advice.recommended
+        mark = (
+            Text("*", "bold green") if is_recommended else Text("" if choice.fits else "x", "red")
+        )
         table.add_row(mark, choice.setting.name, *_figures(choice), "; ".join(choice.against))
     console.print(table)
     for reason in advice.reasons:

@@ -199,10 +199,10 @@ def _tell_made(
         fields |= {"program_hash": batch.program_hash, "prepared": batch.ids, "ready": batch.ready}
         typer.echo(json.dumps(fields))
         return
-    how = batch.suite.comparisons(terms.suite) + over(client_link)
+    account = batch.suite.comparisons(terms.suite) + over(client_link)
     count = f"{len(batch.ids)} inference{'s' * (len(batch.ids) != 1)}"
     console.print(f"Made material for {count} of {batch.model}; ready are {batch.ready}.")
-    console.print(f"Suite {batch.suite.name} ({facts['security']}), {how}.")
+    console.print(f"Suite {batch.suite.name} ({facts['security']}), {account}.")
     show.trust(console, batch.suite.trust.caution)
 
 
@@ -217,13 +217,13 @@ async def _keep(
 ) -> None:
     from privet.gateway.ahead import Ahead
 
-    shown: dict[str, int | None] = {}
+    last_ready: dict[str, int | None] = {}
 
     def tell(event: LevelEvent) -> None:
         for level in event.levels:
-            changed = event.model is None and shown.get(level.model) != level.ready
-            if changed or event.model == level.model:
-                shown[level.model] = level.ready
+            is_changed = event.model is None and last_ready.get(level.model) != level.ready
+            if is_changed or event.model == level.model:
+                last_ready[level.model] = level.ready
                 _tell(console, event, level, client.max_disk, as_json)
 
     async with client:
@@ -247,8 +247,8 @@ def _tell(
             fields["seconds"] = event.seconds
         typer.echo(json.dumps(fields))
     elif event.error is not None:
-        again = f"trying again in {event.seconds:.1f} s"
-        line = Text.assemble(f"{level.model}: ", (str(event.error), "red"), f"; {again}")
+        retry = f"trying again in {event.seconds:.1f} s"
+        line = Text.assemble(f"{level.model}: ", (str(event.error), "red"), f"; {retry}")
         console.print(line, soft_wrap=True)
     elif event.kind == "full":
         console.print(f"{level.model}: no room on disk for another entry", soft_wrap=True)

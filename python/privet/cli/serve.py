@@ -225,8 +225,8 @@ def serve(
     host, port = split_address(listen)
     plain = None if probe is None else split_address(probe)
     context = RenewedTls(lambda: tls(keys))
-    refused = Revoked(revoked)
-    gate = Gate(operator or [OPERATOR_NAME], tokens or (), refused)
+    revocations = Revoked(revoked)
+    gate = Gate(operator or [OPERATOR_NAME], tokens or (), revocations)
     certified = server_name or certificate_name(keys / "server.pem")
     data_host = data_host or host
     if executor == "local" and data_host in ANYWHERE:
@@ -263,7 +263,7 @@ def serve(
             absent_seconds=absent,
         ),
         poll,
-        refused,
+        revocations,
         audit,
     )
     executing = make_executor(

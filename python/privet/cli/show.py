@@ -169,12 +169,12 @@ def _per_sample(cost: PhaseCost, batch: int) -> PhaseCost:
 
 def layers(console: Console, steps: Sequence[LayerCost]) -> None:
     """Cost of every step that took time or traffic."""
-    dealt = any(step.bytes_dealer or step.bytes_keys for step in steps)
-    keys = ("dealer sends", "keys read") if dealt else ()
+    has_dealer = any(step.bytes_dealer or step.bytes_keys for step in steps)
+    keys = ("dealer sends", "keys read") if has_dealer else ()
     numbers = ("ms", "client sends", "server sends", *keys, "rounds")
     grid = table(("phase", "layer", "step"), numbers)
     for step in steps:
-        sizes = (step.bytes_dealer, step.bytes_keys) if dealt else ()
+        sizes = (step.bytes_dealer, step.bytes_keys) if has_dealer else ()
         grid.add_row(
             step.phase,
             step.name,
@@ -275,12 +275,14 @@ def policy(console: Console, accepted: Policy, suites: Iterable[str] = ()) -> No
         f"; {len(rules['clients'])} clients have rules of their own" if rules["clients"] else ""
     )
     console.print(f"Policy: {modes}; {often} to a client{exceptions}.")
-    if refused := sorted({suite.split()[0] for suite in suites} - set(rules["accepts"]["suite"])):
+    if refused_suites := sorted(
+        {suite.split()[0] for suite in suites} - set(rules["accepts"]["suite"])
+    ):
         console.print(
             _warned(
                 "Offered, but not accepted:",
-                f"suite {', '.join(refused)} promises less; an option of `privet serve` accepts it "
-                "(--help).",
+                f"suite {', '.join(refused_suites)} promises less; an option of `privet serve` "
+                "accepts it (--help).",
             ),
             soft_wrap=True,
         )
@@ -357,8 +359,8 @@ def steps(template: str, enabled: bool = True) -> Callable[[int, int, str, float
 
     def begin(done: int, total: int, name: str, left: float | None) -> None:
         if name and enabled:
-            until = "" if left is None else f", about {left / 60:.1f} min left"
-            text = template.format(number=done + 1, total=total, name=name, left=until)
+            estimate = "" if left is None else f", about {left / 60:.1f} min left"
+            text = template.format(number=done + 1, total=total, name=name, left=estimate)
             stderr.print(text)
 
     return begin

@@ -177,11 +177,11 @@ def _show(console: Console, case: Case, results: Sequence[Result]) -> None:
         text += f" (paper, rate unstated: {paper.delay:.0f} s, {paper.makespan:.0f} s)"
     console.print(f"{text}.", soft_wrap=True)
     lines = rows(results)
-    shown = [column for column in COLUMNS if any(row[column[0]] is not None for row in lines)]
-    heads = [TITLES.get(name, name) for name, _ in shown if name != "policy"]
+    columns = [column for column in COLUMNS if any(row[column[0]] is not None for row in lines)]
+    heads = [TITLES.get(name, name) for name, _ in columns if name != "policy"]
     table = show.table(("policy",), heads)
     for row in lines:
-        table.add_row(*(form.format(row[k]) if row[k] is not None else "" for k, form in shown))
+        table.add_row(*(form.format(row[k]) if row[k] is not None else "" for k, form in columns))
     console.print(table)
     events = sum(result.record.audited for result in results)
     console.print(f"{events} events and actions audited, no rule broken.")

@@ -90,8 +90,8 @@ def models(
         others = {"name": name, "calibration": calibration, "set": options}
         words += [word for word, value in others.items() if value]
         if words:
-            shown = ", ".join(f"--{word.replace('_', '-')}" for word in words)
-            raise Misuse(f"{shown}: in a repository, config.toml says that for each model")
+            flags = ", ".join(f"--{word.replace('_', '-')}" for word in words)
+            raise Misuse(f"{flags}: in a repository, config.toml says that for each model")
         return ModelFolders(path)
     settings |= dict(setting(ModelConfig, text) for text in options or ())
     if flooding != STATISTICAL:

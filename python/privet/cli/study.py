@@ -85,13 +85,13 @@ def measure_command(
     Without models, suites, batches or networks, it is the standard study: all suites, batches up to
     128 and links that delay, in less than an hour on two cores.
     """
-    chosen = (models, suites, batches, networks)
-    if chosen == (None,) * 4:
+    choices = (models, suites, batches, networks)
+    if choices == (None,) * 4:
         cases = standard_cases(output / "models", full=full, repeats=repeats)
     elif full:
         raise Misuse("--full is the whole of a study: leave out models, suites and the like")
     else:
-        cases = _product(output / "models", chosen, repeats or 1, input_range)
+        cases = _product(output / "models", choices, repeats or 1, input_range)
     if dry_run:
         _tell(show.make_console(), cases, as_json)
         return
@@ -108,7 +108,7 @@ def measure_command(
 
 def _product(
     folder: Path,
-    chosen: Sequence[str | None],
+    choices: Sequence[str | None],
     repeats: int,
     input_range: tuple[float, float] | None,
 ) -> list[Case]:
@@ -116,7 +116,7 @@ def _product(
     usual_settings = ",".join(setting.name for setting in ALL.values() if setting.usual)
     defaults = (MODELS, usual_settings, "1", "none")
     models, suites, batches, networks = (
-        choice or usual for choice, usual in zip(chosen, defaults, strict=True)
+        choice or usual for choice, usual in zip(choices, defaults, strict=True)
     )
     shapes = [
         None if text.strip() == "none" else parse_network(text) for text in networks.split(";")
@@ -175,11 +175,11 @@ def report_command(
     as_json: options.AsJson = False,
 ) -> None:
     """Write one HTML page with every table and figure, and CSV and PNG files beside it."""
-    written = report.write(read_records(folder), output, read_prices(price_table, prices))
+    paths = report.write(read_records(folder), output, read_prices(price_table, prices))
     if as_json:
-        typer.echo(json.dumps([str(path) for path in written]))
+        typer.echo(json.dumps([str(path) for path in paths]))
     else:
-        show.make_console().print(f"{output}, and {len(written) - 1} files beside it.")
+        show.make_console().print(f"{output}, and {len(paths) - 1} files beside it.")
 
 
 OnNetwork = Annotated[

@@ -70,16 +70,16 @@ class SuiteCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Reads the options of the suite that `--suite` names, and puts them together."""
-        named, params = _named(args), super().get_params(ctx)
+        suite_name, params = _named(args), super().get_params(ctx)
         command_flags = {flag for param in params for flag in param.opts}
-        if named is None and any(
+        if suite_name is None and any(
             param.name == "suite" and param.default is None for param in params
         ):
             _refuse_others(args, None, command_flags)
             return super().parse_args(ctx, args)
-        suite_type = suites.suite_type(named or suites.DEFAULT.name)
+        suite_type = suites.suite_type(suite_name or suites.DEFAULT.name)
         _refuse_others(args, suite_type, command_flags)
-        ctx.meta[_PREFIX] = suite_type, named is not None
+        ctx.meta[_PREFIX] = suite_type, suite_name is not None
         rest = super().parse_args(ctx, args)
         values = {
             field.name: ctx.params.pop(_PREFIX + field.name)
@@ -91,8 +91,8 @@ class SuiteCommand(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         """The command's own, and those of the suite; help leaves these out until it is named."""
         params = super().get_params(ctx)
-        suite_type, named = ctx.meta.get(_PREFIX, (None, False))
-        if suite_type is None or (ctx.meta.get("helping") and not named):
+        suite_type, is_named = ctx.meta.get(_PREFIX, (None, False))
+        if suite_type is None or (ctx.meta.get("helping") and not is_named):
             return params
         command_flags = {flag for param in params for flag in param.opts}
         return [*params[:-1], *_parameters(suite_type, command_flags), params[-1]]
@@ -101,8 +101,8 @@ class SuiteCommand(TyperCommand):
         """Prints the help, with a line for each suite or, if one is named, what it promises."""
         ctx.meta["helping"] = True
         super().format_help(ctx, formatter)
-        suite_type, named = ctx.meta.get(_PREFIX, (None, False))
-        if suite_type is not None and named:
+        suite_type, is_named = ctx.meta.get(_PREFIX, (None, False))
+        if suite_type is not None and is_named:
             trust = suite_type().trust
             rows = [
                 ("who", trust.collusion),
@@ -187,10 +187,10 @@ def _parameters(suite_type: type[suites.Suite], command_flags: set[str]) -> list
 
 def _annotation(field: Field, suite: str) -> Any:
     kind: Any = field.option.kind
-    shown = typer.Option(
+    option = typer.Option(
         field.flag,
         help=field.option.about,
         metavar=None if kind is bool else field.option.metavar,
         rich_help_panel=f"Options of suite {suite}",
     )
-    return Annotated[kind if field.default is not None else kind | None, shown]
+    return Annotated[kind if field.default is not None else kind | None, option]

@@ -180,9 +180,9 @@ def _forgiving(attributes: Mapping[str, object]) -> dict[str, object]:
 
 def _needed(nodes: Sequence[HeadNode], outputs: Sequence[str]) -> tuple[HeadNode, ...]:
     """The nodes that some output depends on, in their order."""
-    needed, live_nodes = set(outputs), []
+    live_names, live_nodes = set(outputs), []
     for node in reversed(nodes):
-        if needed.intersection(node.outputs):
+        if live_names.intersection(node.outputs):
             live_nodes.append(node)
-            needed.update(node.inputs)
+            live_names.update(node.inputs)
     return tuple(live_nodes[::-1])

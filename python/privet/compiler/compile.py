@@ -199,19 +199,19 @@ def compile(
 
     calibration = as_samples(calibration)
     _check_options(bits, scale, weight_scale, margin, activation_error, input_range, batch)
-    tried = candidates(bits, scale, weight_scale, headroom)
-    if headroom is not None and not 0 <= headroom <= tried[0].bits:
-        raise Misuse(f"headroom is {headroom}; 0 to {tried[0].bits} bits are possible")
+    trial_widths = candidates(bits, scale, weight_scale, headroom)
+    if headroom is not None and not 0 <= headroom <= trial_widths[0].bits:
+        raise Misuse(f"headroom is {headroom}; 0 to {trial_widths[0].bits} bits are possible")
     choices = (("relu", relu, RELUS), ("smooth", smooth, SMOOTH), ("reveal", reveal, REVEALS))
-    for option, chosen, possible in choices:
-        if chosen not in possible:
-            raise Misuse(f"{option} is {chosen!r}; possible are {', '.join(possible)}")
+    for option, choice, possible in choices:
+        if choice not in possible:
+            raise Misuse(f"{option} is {choice!r}; possible are {', '.join(possible)}")
     if relu == "sign" and smooth != "polynomial":
         raise Misuse(
             f"relu is 'sign', a polynomial, and smooth is {smooth!r}: give one or the other"
         )
     source = load_model(model)
-    beyond = [widths for widths in wider(bits, tried) if widths.bits <= widest]
+    beyond = [widths for widths in wider(bits, trial_widths) if widths.bits <= widest]
     may_widen = bool(beyond) and calibration is not None and headroom is None and not sound
     inputs, outputs = (
         [info.name for info in end] for end in (source.graph.input, source.graph.output)
@@ -253,8 +253,11 @@ def compile(
         ends = measure(graph, iter(batches))
         for pair in graph.state.values():
             lows_and_highs = [ends[id] for id in pair]
-            both = min(low for low, _ in lows_and_highs), max(high for _, high in lows_and_highs)
-            ends |= dict.fromkeys(pair, both)
+            extremes = (
+                min(low for low, _ in lows_and_highs),
+                max(high for _, high in lows_and_highs),
+            )
+            ends |= dict.fromkeys(pair, extremes)
         measured = {id: max(-low, high, 0.0) for id, (low, high) in ends.items()}
         graph = exact = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
         if smooth == "polynomial":
@@ -341,9 +344,11 @@ def compile(
             try:
                 if spare:
                     compiled, _ = attempt(widths, spare).value
-                needed = compiled.ranges().bits_needed or RING_BITS[-1]
-                if bits is None and widths.bits < needed <= WIDEST + MOST_BEYOND:
-                    compiled, _ = attempt(replace(widths, bits=min(needed, WIDEST)), spare).value
+                needed_bits = compiled.ranges().bits_needed or RING_BITS[-1]
+                if bits is None and widths.bits < needed_bits <= WIDEST + MOST_BEYOND:
+                    compiled, _ = attempt(
+                        replace(widths, bits=min(needed_bits, WIDEST)), spare
+                    ).value
             except OverflowRisk:
                 pass
             return compiled
@@ -351,14 +356,14 @@ def compile(
         magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
         large = elements(graph) >= LARGE
         compiled, widths = choose(
-            beyond if wide else tried,
+            beyond if wide else trial_widths,
             attempt,
             trust_first=calibration is None,
             kept=KEPT if large or wide else TOLERANCE,
-            wider=[] if may_widen else wider(bits, tried),
+            wider=[] if may_widen else wider(bits, trial_widths),
         )
-        chosen = calibration is not None and headroom is None and not sound and not large
-        return roomier(compiled, widths) if chosen else compiled
+        is_free = calibration is not None and headroom is None and not sound and not large
+        return roomier(compiled, widths) if is_free else compiled
 
     measured_alone = calibration is not None and front is None and headroom is None and not sound
 
@@ -432,17 +437,17 @@ def _in_units(
     front, graph = in_units(imported, units, opset) if units else (None, imported)
     entries = [units.get(entry.value) for entry in imported.inputs]
     scaled = [
-        [x if by is None else x * by for x, by in zip(batch, entries, strict=True)]
+        [x if factor is None else x * factor for x, factor in zip(batch, entries, strict=True)]
         for batch in batches
     ]
     try:
-        other = finish(graph, scaled, front)
+        alternative = finish(graph, scaled, front)
     except OverflowRisk:
         if usual is None:
             raise
         return usual
-    better = usual is None or 2 * other.accuracy().relative < usual.accuracy().relative
-    return other if better or usual is None else usual
+    better = usual is None or 2 * alternative.accuracy().relative < usual.accuracy().relative
+    return alternative if better or usual is None else usual
 
 
 def save(folder: str | os.PathLike[str], program: Program, weights: Weights) -> None:
@@ -509,13 +514,13 @@ def _check_options(
 
 def _check_state(*, batch: int, sound: bool, client_side: bool, reveal: str) -> None:
     """Raises `Misuse` on what a model with state cannot be compiled with."""
-    refused = {
+    conflicts = {
         "a batch": batch > 1,
         "sound, as any number of steps may add up": sound,
         "client_side": client_side,
         "reveal='label'": reveal == "label",
     }
-    for option, is_asked in refused.items():
+    for option, is_asked in conflicts.items():
         if is_asked:
             raise Misuse(f"a model with state is not compiled with {option}")
 

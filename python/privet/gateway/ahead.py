@@ -141,10 +141,10 @@ class Ahead:
         notices = self._stocks[model].notices if model in self._stocks else []
         if not notices:
             return None
-        chosen = next((notice for notice in notices if notice.is_ready), notices[0])
-        notices.remove(chosen)
+        first = next((notice for notice in notices if notice.is_ready), notices[0])
+        notices.remove(first)
         self._wake.set()
-        return chosen
+        return first
 
     async def __aenter__(self) -> Ahead:
         with contextlib.suppress(TimeoutError):

@@ -207,14 +207,14 @@ class Attempt:
 
     def _arrive(self) -> tuple[Session, _native.Plan]:
         client = self._worker_client
-        dealt = material_suite(self._terms.suite).dealt
+        is_dealt = material_suite(self._terms.suite).dealt
         session = self._connect(
             lambda: Session(
                 self.lease.host,
                 self.lease.port,
                 client.credentials,
                 store=lambda: client.store,
-                dealer=(client.dealer or self.lease.dealer) if dealt else None,
+                dealer=(client.dealer or self.lease.dealer) if is_dealt else None,
                 link=client.link,
                 server_name=client.server_name,
                 timeout=self.lease.seconds,

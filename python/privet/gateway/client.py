@@ -240,8 +240,8 @@ class ServiceClient:
             offer.resolve(terms)
             path = version_path(model, offer.model.version)
             limit = timeout or SILENCE
-            where = (self._calls, self._credentials, path)
-            result = await infer_encrypted(*where, offer, inputs, terms, limit, self._progress)
+            target = (self._calls, self._credentials, path)
+            result = await infer_encrypted(*target, offer, inputs, terms, limit, self._progress)
             tracing.steps("online", result.online, result.layers)
             return result
         id = notice.id if isinstance(notice, Notice) else notice
@@ -252,15 +252,15 @@ class ServiceClient:
             if id is None:
                 left = await self._fetch(offer, resolved, left)
             if _is_small(offer.program, inputs):
-                cut = encode_portions(offer.program, inputs)
+                request_portions = encode_portions(offer.program, inputs)
             else:
-                cut = await asyncio.to_thread(encode_portions, offer.program, inputs)
+                request_portions = await asyncio.to_thread(encode_portions, offer.program, inputs)
             seen = self._updates.seen
             job = await self._submit(
                 "requests",
                 offer,
                 resolved,
-                samples=sum(portion.samples for portion in cut),
+                samples=sum(portion.samples for portion in request_portions),
                 notice=id,
                 timeout=None if left is None else max(SHORTEST_SECONDS, left),
                 deadline=deadline,
@@ -268,7 +268,7 @@ class ServiceClient:
                 hold=_hold(left) if self._held < MOST_HELD else 0.0,
                 seen=seen,
             )
-            request = Request(job.id, offer, resolved, self._executor, cut, self._end)
+            request = Request(job.id, offer, resolved, self._executor, request_portions, self._end)
             try:
                 self._updates.follow(request, job.sequence)
                 if job.updates is not None:
@@ -289,7 +289,7 @@ class ServiceClient:
                 terms, id = replace(notice.terms, version=version), None
             finally:
                 self._used(notice, request)
-        lost = restarts = 0
+        losses = restarts = 0
         while True:
             request = await self._catalog.with_current(model, terms or Terms(), ask)
             try:
@@ -297,8 +297,8 @@ class ServiceClient:
             except MaterialError:
                 # The service has material whose other half is not here. Nothing was sent; the
                 # service drops the entry, and others may be complete.
-                lost += 1
-                if id is not None or lost == MOST_LOST:
+                losses += 1
+                if id is not None or losses == MOST_LOST:
                     raise
             except JobFailed:
                 # The process that took the request is gone; another one is asked anew, and uses
@@ -492,8 +492,8 @@ class ServiceClient:
             self._end(request)
             if isinstance(error, TimeoutError):
                 reason = f"there was no result within {timeout} s"
-                failed = JobFailed(reason, job=request.id, outcome="timed out", reason=reason)
-                raise failed from error
+                failure = JobFailed(reason, job=request.id, outcome="timed out", reason=reason)
+                raise failure from error
             raise
 
     def _used(self, notice: Notice, request: Request) -> None:
@@ -543,8 +543,8 @@ def _hold(timeout: float | None) -> float:
 def _is_small(program: Program, inputs: Inputs) -> bool:
     """Whether inputs are encoded sooner than a thread would have begun to: few numbers, of which a
     program takes few as well (a row for each index, all samples of a batch), without a front."""
-    taken = (math.prod(program.values[entry.value].shape) for entry in program.inputs)
-    if program.front is not None or sum(taken) > FEW_NUMBERS:
+    elements = (math.prod(program.values[entry.value].shape) for entry in program.inputs)
+    if program.front is not None or sum(elements) > FEW_NUMBERS:
         return False
     values = inputs.values() if isinstance(inputs, Mapping) else inputs
     arrays = [values] if isinstance(values, np.ndarray) else values
@@ -557,9 +557,9 @@ def _is_small(program: Program, inputs: Inputs) -> bool:
 def encode_portions(program: Program, inputs: Inputs) -> tuple[Portion, ...]:
     """Inputs cut into those of one inference each, as integers. Raises `InputError` if they do not
     fit the program."""
-    cut = []
+    parts = []
     for portion in portions(program, inputs):
         filled, samples = fill(program, portion)
         encoded = encode_input(program, filled)
-        cut.append(Portion([array.astype("<i8").tobytes() for array in encoded], samples))
-    return tuple(cut)
+        parts.append(Portion([array.astype("<i8").tobytes() for array in encoded], samples))
+    return tuple(parts)

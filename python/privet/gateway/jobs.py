@@ -197,9 +197,9 @@ class ClientJob:
         tells = self.error is not None and outcome != "timed out"
         cause = f" (this side: {self.error})" if tells else ""
         message = f"job {self.id} {outcome}: {self.reason or 'the service does not say why'}{cause}"
-        failed = JobFailed(message, job=self.id, outcome=outcome, reason=self.reason)
-        failed.__cause__ = self.error
-        return failed
+        error = JobFailed(message, job=self.id, outcome=outcome, reason=self.reason)
+        error.__cause__ = self.error
+        return error
 
     async def _until(self, condition: Callable[[], bool]) -> None:
         """Waits until `done`, or until the job and all its attempts are over."""

@@ -166,9 +166,9 @@ class Offer:
             if (offer.suite, offer.security) == (suite, security)
         ]
         if not offers:
-            offered = ", ".join(f"{offer.suite} {offer.security}" for offer in self.model.suites)
+            listing = ", ".join(f"{offer.suite} {offer.security}" for offer in self.model.suites)
             raise Misuse(
-                f"model {self.model.name} is not offered in {suite} {security}; it is in {offered}"
+                f"model {self.model.name} is not offered in {suite} {security}; it is in {listing}"
             )
         left = _left(terms.suite, offers[0])
         resolved = replace(terms, suite=left[0], program_hash=hash)

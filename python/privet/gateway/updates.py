@@ -216,8 +216,8 @@ class JobUpdates:
             if isinstance(document, dict) and document.get("state") == "ended":
                 # Perhaps from the records of an earlier process, whose count of changes is gone.
                 outcome = str(document.get("outcome"))
-                lost = document.get("sequence") == 0 and outcome == "failed"
-                job.end(outcome, printable(str(document.get("reason"))), lost=lost)
+                is_lost = document.get("sequence") == 0 and outcome == "failed"
+                job.end(outcome, printable(str(document.get("reason"))), lost=is_lost)
             else:
                 self._notify(document)
         if job.is_over:

@@ -184,10 +184,10 @@ def _recommend(fitting: list[Choice]) -> Choice | None:
     if not fitting:
         return None
     most = NEARLY * (fitting[0].dollars_per_month or 0.0)
-    near = [choice for choice in fitting if (choice.dollars_per_month or 0.0) <= most]
-    alone = [choice for choice in near if choice.setting.trust is None]
-    tight = [choice for choice in near if not choice.setting.reveals_order]
-    return min(alone or tight or near, key=lambda choice: choice.latency or 0.0)
+    affordable = [choice for choice in fitting if (choice.dollars_per_month or 0.0) <= most]
+    alone = [choice for choice in affordable if choice.setting.trust is None]
+    tight = [choice for choice in affordable if not choice.setting.reveals_order]
+    return min(alone or tight or affordable, key=lambda choice: choice.latency or 0.0)
 
 
 def _reasons(question: Question, choices: list[Choice], recommended: Choice | None) -> list[str]:

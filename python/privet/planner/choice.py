@@ -136,9 +136,9 @@ def weigh(record: Record, question: Question, price: Prices) -> Choice:
     pool, latency = _pool(prediction, question, jobs, cores) if use < 1 else (None, None)
     most = question.max_latency
     if most is not None and (latency is None or latency > most):
-        shown = "grows without end" if latency is None else f"is {_seconds(latency)}"
+        text = "grows without end" if latency is None else f"is {_seconds(latency)}"
         if not any("link" in reason for reason in against):
-            against.append(f"latency {shown}, at most {_seconds(most)} was asked for")
+            against.append(f"latency {text}, at most {_seconds(most)} was asked for")
     dollars = prices.per_month(prediction, price, question.rate, pool or 1).dollars
     if question.budget is not None and dollars > question.budget:
         against.append(f"${dollars:,.0f} a month, the budget is ${question.budget:,.0f}")
@@ -172,13 +172,13 @@ def _link_use(prediction: Prediction, jobs: float) -> float:
         record.offline.bytes_client + record.online.bytes_client,
         record.offline.bytes_server + record.online.bytes_server,
     )
-    dealt = max(record.offline.dealer_bytes_client, record.offline.dealer_bytes_server)
-    return jobs * max(parties, dealt) / prediction.network.bytes_per_second
+    dealer_bytes = max(record.offline.dealer_bytes_client, record.offline.dealer_bytes_server)
+    return jobs * max(parties, dealer_bytes) / prediction.network.bytes_per_second
 
 
 def _link_words(question: Question, use: float) -> str:
-    needed = question.network.bits_per_second * use / USABLE
-    return f"the link is too narrow: {needed / 1e6:,.0f} Mbit/s are needed for the rate"
+    bits_per_second = question.network.bits_per_second * use / USABLE
+    return f"the link is too narrow: {bits_per_second / 1e6:,.0f} Mbit/s are needed for the rate"
 
 
 def _pool(

@@ -110,9 +110,9 @@ def smallest_pool(arrivals: Sequence[float], load: Load, most_seconds: float) ->
         return None
     while low < high:
         middle = (low + high) // 2
-        tried = simulate(arrivals, load, middle)
-        if tried.percentile(0.99) <= most_seconds:
-            high, best = middle, tried
+        outcome = simulate(arrivals, load, middle)
+        if outcome.percentile(0.99) <= most_seconds:
+            high, best = middle, outcome
         else:
             low = middle + 1
     return best

@@ -91,9 +91,9 @@ class Counters:
         now = self._read()
         if now is None or self._before is None:
             return None
-        taken = 0
+        microjoules = 0
         for path, before, after in zip(self._packages, self._before, now, strict=True):
-            taken += after - before
+            microjoules += after - before
             if after < before:  # the counter began anew
-                taken += int((path / "max_energy_range_uj").read_text())
-        return taken / 1e6
+                microjoules += int((path / "max_energy_range_uj").read_text())
+        return microjoules / 1e6

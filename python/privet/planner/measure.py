@@ -59,10 +59,10 @@ def measure(
     skipped: list[Skipped] = []
     # Settings of a suite and batch follow one another.
     compiled = lru_cache(maxsize=1)(_compiled)
-    begun = time.monotonic()
+    start = time.monotonic()
     for index, case in enumerate(left):
         if progress is not None:
-            ahead = time_left(left, index, time.monotonic() - begun)
+            ahead = time_left(left, index, time.monotonic() - start)
             progress(index, len(left), str(case), ahead)
         try:
             record = _measure(case, compiled)
@@ -110,7 +110,7 @@ def _measure(case: Case, compiler: Callable[..., Compiled | UnsupportedModel]) -
         )
         joules.append(counters.joules())
     middle = sorted(runs, key=lambda result: result.online.seconds)[len(runs) // 2]
-    measured = [value for value in joules if value is not None]
+    readings = [value for value in joules if value is not None]
     offline, online = (_phase(middle, name, runs, costing) for name in ("offline", "online"))
     return Record(
         model=case.model.stem,
@@ -125,7 +125,7 @@ def _measure(case: Case, compiler: Callable[..., Compiled | UnsupportedModel]) -
         extensions=costing.extensions,
         link=case.link,
         repeats=case.repeats,
-        joules=statistics.median(measured) if measured else None,
+        joules=statistics.median(readings) if readings else None,
         max_abs_error=middle.max_abs_error,
         layers=tuple(asdict(layer) for layer in middle.layers),
         machine=machine.describe(),
@@ -142,10 +142,10 @@ def _check_room(costing: Costing) -> None:
         ("memory", sum(costing.memory_mb.values()), machine.available_mb()),
         ("disk", sum(costing.material_bytes.values()) / 1e6, machine.free_disk_mb()),
     )
-    for resource, needed, free in needs:
-        if free is not None and needed > free:
+    for resource, need, free in needs:
+        if free is not None and need > free:
             raise Misuse(
-                f"both parties need {needed / 1000:.1f} GB of {resource}, "
+                f"both parties need {need / 1000:.1f} GB of {resource}, "
                 f"{free / 1000:.1f} GB are free"
             )
 
@@ -158,15 +158,15 @@ def _phase(one: Run, name: str, runs: Sequence[Run], costing: Costing) -> Phase:
     costs: list[PhaseCost] = [getattr(result, name) for result in runs]
     this: PhaseCost = getattr(one, name)
     processors = [cost.cpu_seconds for cost in costs if cost.cpu_seconds is not None]
-    dealt = one.dealer if name == "offline" else None
+    dealer = one.dealer if name == "offline" else None
     phase = Phase(
         seconds=statistics.median(cost.seconds for cost in costs),
         cpu_seconds=statistics.median(processors) if processors else None,
         bytes_client=this.bytes_client,
         bytes_server=this.bytes_server,
         rounds=this.rounds,
-        dealer_bytes_client=dealt.bytes_client if dealt else 0,
-        dealer_bytes_server=dealt.bytes_server if dealt else 0,
+        dealer_bytes_client=dealer.bytes_client if dealer else 0,
+        dealer_bytes_server=dealer.bytes_server if dealer else 0,
     )
     forecast: Phase = getattr(costing, name)
     return replace(phase, work=forecast.work)

@@ -102,14 +102,14 @@ def predict(
         raise ValueError(f"{record.file_name} was measured over a link")
 
     def parts(name: str, phase: Phase) -> Parts:
-        used = record.setting.config.link_use(name)
+        link_use = record.setting.config.link_use(name)
         computing = phase.seconds / speed
-        far = replace(phase, dealer_bytes_server=0) if dealer_near_server else phase
-        traffic = far.bytes if used.in_turns else far.fullest_bytes
+        remote = replace(phase, dealer_bytes_server=0) if dealer_near_server else phase
+        traffic = remote.bytes if link_use.in_turns else remote.fullest_bytes
         transfer = traffic / network.bytes_per_second
-        trips = used.half_trips * phase.rounds + used.lead if phase.rounds else 0
+        trips = link_use.half_trips * phase.rounds + link_use.lead if phase.rounds else 0
         waiting = trips * network.rtt / 2
-        hidden = (1 - used.exposed) * min(computing, transfer)
+        hidden = (1 - link_use.exposed) * min(computing, transfer)
         return Parts(computing, transfer, waiting, hidden)
 
     cost = on_network(record, network)
@@ -129,12 +129,14 @@ def on_network(record: Record, network: Network) -> Record:
     and its computing by the rates it is chosen by."""
     if not record.extensions:
         return record
-    chosen = min(
+    best = min(
         record.extensions,
         key=lambda extension: extension.seconds(network.rtt, network.bits_per_second),
     )
-    used = next(extension for extension in record.extensions if extension.name == record.extension)
-    more = chosen.core_seconds - used.core_seconds
+    current = next(
+        extension for extension in record.extensions if extension.name == record.extension
+    )
+    more = best.core_seconds - current.core_seconds
     phase = record.offline
     offline = replace(
         phase,
@@ -142,8 +144,8 @@ def on_network(record: Record, network: Network) -> Record:
         cpu_seconds=None
         if phase.cpu_seconds is None
         else max(phase.cpu_seconds + more, 0.1 * phase.cpu_seconds),
-        bytes_client=phase.bytes_client + chosen.bytes_client - used.bytes_client,
-        bytes_server=phase.bytes_server + chosen.bytes_server - used.bytes_server,
-        rounds=phase.rounds + chosen.rounds - used.rounds,
+        bytes_client=phase.bytes_client + best.bytes_client - current.bytes_client,
+        bytes_server=phase.bytes_server + best.bytes_server - current.bytes_server,
+        rounds=phase.rounds + best.rounds - current.rounds,
     )
-    return replace(record, offline=offline, extension=chosen.name)
+    return replace(record, offline=offline, extension=best.name)

@@ -77,13 +77,13 @@ def per_batch(prediction: Prediction, prices: Prices) -> Money:
     dealer = 1 if prediction.record.setting.dealer else 0
     seconds = 2 * prediction.latency + dealer * prediction.offline.seconds
     offline, online = prediction.record.offline, prediction.record.online
-    stored = sum(prediction.record.material_bytes.values()) * prediction.latency
+    byte_seconds = sum(prediction.record.material_bytes.values()) * prediction.latency
     port = prices.port_per_second if _needs_port(prediction.network, prices) else 0.0
     return Money(
         seconds * prices.instance_per_second,
         offline.bytes * prices.egress_per_byte,
         online.bytes * prices.egress_per_byte,
-        stored * prices.storage_per_byte_second,
+        byte_seconds * prices.storage_per_byte_second,
         port * prediction.latency,
     )
 
@@ -92,8 +92,8 @@ def server_seconds(prediction: Prediction) -> float:
     """Seconds of a core that a batch takes at the server: half of both parties' computing, or all
     of it where clients only encrypt and decrypt."""
     record = prediction.record
-    both = sum(phase.cpu_seconds or phase.seconds for phase in (record.offline, record.online))
-    return both / 2 if record.setting.config.exact else both
+    total = sum(phase.cpu_seconds or phase.seconds for phase in (record.offline, record.online))
+    return total / 2 if record.setting.config.exact else total
 
 
 def server_cores(prediction: Prediction, rate: float) -> int:
@@ -109,16 +109,16 @@ def per_month(prediction: Prediction, prices: Prices, rate: float, pool: int = 1
     instances = math.ceil(server_cores(prediction, rate) / prices.instance_cores)
     instances += 1 if record.setting.dealer else record.setting.members
     batches = rate / prediction.batch * MONTH
-    dealt = record.offline.dealer_bytes_client + record.offline.dealer_bytes_server
-    answered = record.online.bytes_server
+    dealer_bytes = record.offline.dealer_bytes_client + record.offline.dealer_bytes_server
+    online_bytes = record.online.bytes_server
     if record.setting.members:  # they send the coordinator shares of keys and refreshes
-        dealt += record.offline.bytes_client
-        answered += record.online.bytes_client
+        dealer_bytes += record.offline.bytes_client
+        online_bytes += record.online.bytes_client
     port = prices.port_per_second if _needs_port(prediction.network, prices) else 0.0
     return Money(
         instances * prices.instance_per_second * MONTH,
-        batches * (record.offline.bytes_server + dealt) * prices.egress_per_byte,
-        batches * answered * prices.egress_per_byte,
+        batches * (record.offline.bytes_server + dealer_bytes) * prices.egress_per_byte,
+        batches * online_bytes * prices.egress_per_byte,
         pool * record.material_bytes["server"] * prices.storage_per_byte_second * MONTH,
         port * MONTH,
     )

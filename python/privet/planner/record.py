@@ -79,16 +79,16 @@ def write_whole(path: Path, document: Mapping[str, Any]) -> None:
 
 def as_lines(value: Any, indent: str = "") -> str:
     """JSON of which each row of a table is a line: whatever holds no further lists or objects."""
-    named = isinstance(value, Mapping)
-    entries = value.values() if named else value if isinstance(value, list | tuple) else ()
+    has_names = isinstance(value, Mapping)
+    entries = value.values() if has_names else value if isinstance(value, list | tuple) else ()
     if not any(isinstance(entry, Mapping | list | tuple) for entry in entries):
         return json.dumps(value)
-    names = [f"{json.dumps(name)}: " for name in value] if named else [""] * len(value)
+    names = [f"{json.dumps(name)}: " for name in value] if has_names else [""] * len(value)
     parts = (
         f"{name}{as_lines(entry, indent + ' ')}" for name, entry in zip(names, entries, strict=True)
     )
     inner = f",\n{indent} ".join(parts)
-    opening, closing = "{}" if named else "[]"
+    opening, closing = "{}" if has_names else "[]"
     return f"{opening}\n{indent} {inner}\n{indent}{closing}"
 
 

@@ -110,7 +110,7 @@ def cohort(members: int) -> Setting:
 def settings(names: Iterable[str]) -> tuple[Setting, ...]:
     """The settings of names: each that of one setting, or of a family, which is all its depths.
     Raises `Misuse` on an unknown name."""
-    chosen: dict[str, Setting] = {}
+    selection: dict[str, Setting] = {}
     for name in names:
         fitting = [
             setting for setting in ALL.values() if name in (setting.name, setting.family)
@@ -119,8 +119,8 @@ def settings(names: Iterable[str]) -> tuple[Setting, ...]:
             families = dict.fromkeys(setting.family for setting in ALL.values())
             possible = ", ".join([*families, *(n for n in ALL if n not in families)])
             raise Misuse(f"there is no setting {name!r} to study; there are {possible}")
-        chosen |= {setting.name: setting for setting in fitting}
-    return tuple(chosen.values())
+        selection |= {setting.name: setting for setting in fitting}
+    return tuple(selection.values())
 
 
 def _cohorts(name: str) -> list[Setting]:
@@ -135,9 +135,9 @@ def _cohorts(name: str) -> list[Setting]:
 
 def setting_named(name: str) -> Setting:
     """The one setting of a name. Raises `Misuse` if there is none, or more than one."""
-    named = settings([name])
-    if len(named) > 1:
+    matches = settings([name])
+    if len(matches) > 1:
         raise Misuse(
-            f"{name!r} is a family of settings: {', '.join(setting.name for setting in named)}"
+            f"{name!r} is a family of settings: {', '.join(setting.name for setting in matches)}"
         )
-    return named[0]
+    return matches[0]

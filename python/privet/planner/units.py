@@ -104,8 +104,8 @@ def fit(records: Sequence[Record]) -> UnitCosts:
 def _prices(phases: Sequence[Phase], times: Sequence[float]) -> Prices:
     kinds = sorted({kind for phase in phases for kind in phase.work})
     counts = np.array([[phase.work.get(kind, 0.0) for kind in kinds] for phase in phases])
-    measured = np.maximum(np.array(times), 1e-6)
-    prices = non_negative_least_squares(counts / measured[:, None], np.ones(len(times)))
+    seconds = np.maximum(np.array(times), 1e-6)
+    prices = non_negative_least_squares(counts / seconds[:, None], np.ones(len(times)))
     return dict(zip(kinds, prices.tolist(), strict=True))
 
 
@@ -143,9 +143,9 @@ def calibrate(progress: Progress | None = None) -> UnitCosts:
 
 def default_path() -> Path:
     """Where this machine's unit costs are kept."""
-    named = os.environ.get(VARIABLE)
-    if named:
-        return Path(named)
+    override = os.environ.get(VARIABLE)
+    if override:
+        return Path(override)
     cache = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
     return Path(cache) / "privet" / "unit-costs.json"
 

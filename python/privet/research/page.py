@@ -62,16 +62,16 @@ class Page:
         """A table that is folded away and scrolls sideways on a narrow screen; empty columns are
         left out."""
         filled = list(rows)
-        shown = [
+        visible = [
             column for column in columns if any(row.get(column.key) is not None for row in filled)
         ]
         head = "".join(
-            f'<th class="{column.kind}">{html.escape(column.title)}</th>' for column in shown
+            f'<th class="{column.kind}">{html.escape(column.title)}</th>' for column in visible
         )
         body = "".join(
             "<tr>"
             + "".join(
-                f'<td class="{column.kind}">{cell(row.get(column.key))}</td>' for column in shown
+                f'<td class="{column.kind}">{cell(row.get(column.key))}</td>' for column in visible
             )
             + "</tr>"
             for row in filled

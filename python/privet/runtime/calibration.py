@@ -22,8 +22,8 @@ def load_arrays(path: Path) -> dict[str, Array]:
     if path.suffix.lower() not in (".npy", ".npz"):
         raise InputError(f"{path}: a .npy or .npz file is needed, as numpy.save and savez write it")
     try:
-        loaded = np.load(path, allow_pickle=False)
-        return {"": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+        data = np.load(path, allow_pickle=False)
+        return {"": data} if isinstance(data, np.ndarray) else dict(data)
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         reason = str(error)
         if "pickle" in reason:

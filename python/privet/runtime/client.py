@@ -94,7 +94,7 @@ class Client:
         check_seconds(timeout)
         config = suites.material_suite(suites.as_suite(suite))
         check_dealer(config, dealer)
-        other = fallback(when_dry, config, dealer)
+        other_config = fallback(when_dry, config, dealer)
         limit = parse_size(memory) or machine_memory()
         self.link = Link(link) if isinstance(link, str) else link
         self._when_dry, self._timeout = when_dry, timeout
@@ -119,7 +119,9 @@ class Client:
 
             pinned = self.link is not None
             self._asked = Route(config, public, network, pinned=pinned)
-            self._other = Route(other, public, network, pinned=pinned) if other else None
+            self._other = (
+                Route(other_config, public, network, pinned=pinned) if other_config else None
+            )
             self._asked.plan.check_client_memory(limit)
             self._asked.choose(self._session.native)
         except PrivetError:
@@ -251,13 +253,13 @@ class Client:
 
     def _wait(self, payload: list[bytes], progress: Progress | None) -> tuple[Route, Dry, Spent]:
         """Waits until another process has made an entry."""
-        start = opened = time.monotonic()
+        start = open_time = time.monotonic()
         while True:
             now = time.monotonic()
             if self._asked.choose(self._session.native):
-                if now - opened > FRESH_SECONDS:
+                if now - open_time > FRESH_SECONDS:
                     self._session.reopen()
-                    opened = time.monotonic()
+                    open_time = time.monotonic()
                 spent = self._take(self._asked, payload, progress)
                 if spent is not None:
                     return self._asked, Dry("waited", now - start), spent
@@ -303,7 +305,7 @@ class Client:
             "prepare some"
         )
 
-    def _result(self, route: Route, why: Dry | None, spent: Spent, samples: int) -> Result:
+    def _result(self, route: Route, dry: Dry | None, spent: Spent, samples: int) -> Result:
         # Without a name nothing was prepared.
         self._step += 1
         cost = self._costs.pop(spent[0], (None, ())) if spent[0] else (NOTHING, ())
@@ -313,7 +315,7 @@ class Client:
             spent,
             samples,
             cost=cost,
-            dry=why,
+            dry=dry,
         )
 
     def _make(self, route: Route, progress: Progress | None) -> str:

@@ -149,9 +149,9 @@ def can_listen(host: str, port: int) -> Finding:
     about = f"address {host}:{port}"
     try:
         kind = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
-        with socket.socket(kind[0], kind[1]) as tried:
-            tried.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            tried.bind(kind[4])
+        with socket.socket(kind[0], kind[1]) as probe:
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            probe.bind(kind[4])
     except OSError as error:
         advice = "another program has it, or it needs more rights: take another port"
         return Finding(about, "wrong", error.strerror or str(error), advice)

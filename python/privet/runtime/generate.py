@@ -110,7 +110,7 @@ def steps(
     """Generates `count` tokens behind a prompt at a server, one inference for each of both but the
     last; begins a sequence of its own. Raises `Misuse` if the program is no decoder or has no room
     for so many tokens; those of `Client.infer`."""
-    chosen, total = sampling or Sampling(), len(prompt) + count - 1
+    sampler, total = sampling or Sampling(), len(prompt) + count - 1
     context = context_of(client.program)
     if not prompt or count < 1 or total > context:
         raise Misuse(
@@ -123,7 +123,7 @@ def steps(
         result = client.infer({TOKEN: [[token]], POSITION: [[position]]})
         scores = next(iter(result.outputs.values())).ravel()
         is_prompt = position + 1 < len(prompt)
-        token = prompt[position + 1] if is_prompt else chosen.choose(scores)
+        token = prompt[position + 1] if is_prompt else sampler.choose(scores)
         yield Step(
             position, token, is_prompt, scores, result.integers, result.offline, result.online
         )

@@ -69,11 +69,11 @@ def ask(
     """One private inference of a program on real inputs, by name or in order; with a batch, up to
     that many samples along the first axis. Raises `InputError` before anything is sent if an input
     does not fit; `LinkError`; `PeerError`."""
-    named, samples = fill(program, inputs)
-    encode_input(program, named)
+    arrays, samples = fill(program, inputs)
+    encode_input(program, arrays)
     with tempfile.TemporaryDirectory(prefix="privet-") as name:
         folder = Path(name)
-        write_reals(folder / "inputs.f64", named)
+        write_reals(folder / "inputs.f64", arrays)
         (folder / PUBLIC_FILE).write_bytes(program.to_public_bytes())
         job = endpoint.job(
             "cohort-client" if endpoint.suite.collective else "client",

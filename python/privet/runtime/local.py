@@ -136,7 +136,7 @@ def run(
     config = suites.as_suite(suite)
     link = Link(link) if isinstance(link, str) else link
     widths = config.precision.with_widths(bits, scale, weight_scale)
-    how = {
+    arguments = {
         **vars(widths),
         "input_shapes": input_shapes,
         "reveal": reveal,
@@ -155,7 +155,9 @@ def run(
         )
         compiled = model
     else:
-        build = partial(compile_for, model, inputs, calibration, input_range, batch=batch, **how)
+        build = partial(
+            compile_for, model, inputs, calibration, input_range, batch=batch, **arguments
+        )
         compiled = build()
     config.check_supports(compiled.program)
     if compiled.program.state:
@@ -165,15 +167,17 @@ def run(
     if inputs is None:
         inputs = as_declared(compiled.source, random_inputs(compiled.program, input_range))
     arrays, samples = pad(compiled.program, inputs)
-    named, _ = fill(compiled.program, arrays)
-    encode_input(compiled.program, named)
+    inputs_by_name, _ = fill(compiled.program, arrays)
+    encode_input(compiled.program, inputs_by_name)
     alone = None
     if not isinstance(model, Compiled) and config.compiled_batch(batch) < batch:
         alone = build(alone=True)
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         limit = parse_size(memory)
-        job = LocalJob(Path(folder), compiled, arrays, named, timeout, link, limit, progress, alone)
-        return _compare(compiled, arrays, named, samples, link, config.run_local(job))
+        job = LocalJob(
+            Path(folder), compiled, arrays, inputs_by_name, timeout, link, limit, progress, alone
+        )
+        return _compare(compiled, arrays, inputs_by_name, samples, link, config.run_local(job))
 
 
 def _check_no_options(**options: Any) -> None:
@@ -238,8 +242,8 @@ def _covering(
     if covered or not fits or not np.isfinite(largest):
         return samples
     base = samples or split(random_inputs(compiled.program, input_range), 1)
-    named = by_name(compiled.program, inputs)
-    portions = [named] if compiled.program.batch == 1 else split(named, count)
+    inputs_by_name = by_name(compiled.program, inputs)
+    portions = [inputs_by_name] if compiled.program.batch == 1 else split(inputs_by_name, count)
     return [*base, *portions]
 
 

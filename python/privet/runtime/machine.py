@@ -158,10 +158,10 @@ def _share(folder: Path) -> float | None:
 
 
 def _used(folder: Path) -> int:
-    used = _number(folder / "memory.current") or _number(folder / "memory.usage_in_bytes") or 0
+    usage = _number(folder / "memory.current") or _number(folder / "memory.usage_in_bytes") or 0
     counts = dict(line.split() for line in _text(folder / "memory.stat").splitlines())
     spare = counts.get("total_inactive_file", counts.get("inactive_file", "0"))
-    return max(0, used - int(spare))
+    return max(0, usage - int(spare))
 
 
 def _number(path: Path) -> int | None:

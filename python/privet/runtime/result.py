@@ -41,7 +41,7 @@ class Promised:
 
     def _summary(self, title: str, *lines: str) -> str:
         """A title, what came out, `lines`, costs, and what the user must know of it."""
-        chosen = [
+        choices = [
             f"{field.name} {value}"
             for field in fields(self.config)
             if (value := getattr(self.config, field.name)) is not None and value != field.default
@@ -59,7 +59,7 @@ class Promised:
             _cost("online", self.online),
             *cautions,
         ]
-        suite = ", ".join([self.config.name, *chosen])
+        suite = ", ".join([self.config.name, *choices])
         return "\n  ".join([f"<{title} in suite {suite}{count}", *body]) + ">"
 
     @property

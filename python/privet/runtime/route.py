@@ -96,9 +96,9 @@ def fallback(when_dry: str, asked: MaterialSuite, dealer: str | None) -> Materia
         raise Misuse(f"when dry, {when_dry!r} is no choice; possible are {possible}")
     if asked.mode.security == "malicious":
         raise Misuse("there is no suite to fall back to that withstands malicious parties as well")
-    other = suites.material_suite(suites.as_suite(when_dry))
-    other = replace(other, truncation=asked.truncation)
-    check_dealer(other, dealer)
-    if all(other.facts()[fact] == asked.facts()[fact] for fact in ("suite", "correlations")):
+    alternative = suites.material_suite(suites.as_suite(when_dry))
+    alternative = replace(alternative, truncation=asked.truncation)
+    check_dealer(alternative, dealer)
+    if all(alternative.facts()[fact] == asked.facts()[fact] for fact in ("suite", "correlations")):
         raise Misuse(f"suite {when_dry} is what was asked for: name another to fall back to")
-    return other
+    return alternative

@@ -71,11 +71,11 @@ def _check(state: State, submission: Submission) -> list[int]:
     most = max((free.most for free in resources), default=None)
     for batch in set(batches):
         for phase in (submission.only,) if submission.only is not None else PHASES:
-            needed = state.profiles.estimate(Key(model, suite, batch, phase)).memory
-            if most is not None and needed > most:
+            memory = state.profiles.estimate(Key(model, suite, batch, phase)).memory
+            if most is not None and memory > most:
                 raise Refused(
                     Why.TOO_LARGE,
-                    f"{batch} samples of {model} need {needed} bytes; no machine has that many "
+                    f"{batch} samples of {model} need {memory} bytes; no machine has that many "
                     f"({most})",
                 )
     return batches

@@ -25,10 +25,10 @@ def drain(state: State, name: str) -> None:
     if not others:
         raise Misuse(f"{name} is the only machine that takes jobs: add another one first")
     for lane in state.queues.lanes():
-        needed = state.profiles.estimate(lane.job).memory
-        if lane.machine is None and all(needed > other.most for other in others):
+        memory = state.profiles.estimate(lane.job).memory
+        if lane.machine is None and all(memory > other.most for other in others):
             raise Misuse(
-                f"jobs of {lane.job.model} wait that need {needed} bytes, which {name} alone has: "
+                f"jobs of {lane.job.model} wait that need {memory} bytes, which {name} alone has: "
                 "add another such machine first, or wait until they are done"
             )
     free.draining = True

@@ -152,8 +152,8 @@ class Profiles:
         batches = self._batches.get((key.model, key.suite, key.phase))
         if not batches:
             return _scaled(self._scaling(self.default[key.phase]), key.batch)
-        near = min(batches, key=lambda batch: (abs(batch - key.batch), batch))
-        return _scaled(self._table[key._replace(batch=near)], key.batch / near)
+        nearest = min(batches, key=lambda batch: (abs(batch - key.batch), batch))
+        return _scaled(self._table[key._replace(batch=nearest)], key.batch / nearest)
 
     def estimate(self, key: Key) -> Demand:
         """What to give to the job: as `expected`, the memory times the headroom."""
@@ -169,15 +169,15 @@ class Profiles:
     def observe(self, key: Key, usage: Usage) -> None:
         """Feeds back a run that finished; a time on other cores is moved to the profile's."""
         old = self.expected(key)
-        measured = Demand(
+        observation = Demand(
             usage.cores or old.cores, old.memory, usage.seconds, old.material, old.scaling
         )
-        taken = measured.on(old.cores).seconds
+        duration = observation.on(old.cores).seconds
         if not self.knows(key):
             memory = usage.memory or old.memory
-            self.set(key, replace(old, memory=memory, seconds=taken, material=usage.material))
+            self.set(key, replace(old, memory=memory, seconds=duration, material=usage.material))
             return
-        seconds = old.seconds + self.weight * (taken - old.seconds)
+        seconds = old.seconds + self.weight * (duration - old.seconds)
         memory = old.memory
         if usage.memory:
             sunk = self.decay * old.memory + (1 - self.decay) * usage.memory

@@ -88,8 +88,8 @@ def _queued(pair: Pair) -> Queued:
 def _load(state: State, name: str) -> Load:
     free = state.resources[name]
     machine = free.machine
-    taken = (machine.cores - free.cores, machine.memory - free.memory)
-    return Load(name, machine.cores, machine.memory, *taken, free.draining)
+    usage = (machine.cores - free.cores, machine.memory - free.memory)
+    return Load(name, machine.cores, machine.memory, *usage, free.draining)
 
 
 def _counters(state: State) -> Counters:

@@ -14,11 +14,11 @@ async def kill(process: asyncio.subprocess.Process) -> None:
     """
     with contextlib.suppress(ProcessLookupError):
         process.kill()
-    ended = asyncio.ensure_future(process.wait())
+    exit_task = asyncio.ensure_future(process.wait())
     cancelled: asyncio.CancelledError | None = None
-    while not ended.done():
+    while not exit_task.done():
         try:
-            await asyncio.shield(ended)
+            await asyncio.shield(exit_task)
         except asyncio.CancelledError as error:
             cancelled = error
     if cancelled is not None:

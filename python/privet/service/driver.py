@@ -120,7 +120,7 @@ class Driver:
         self._rested: set[str] = set()
         self._taken_back: set[str] = set()
         self._acted: Callable[[Action], None] = lambda action: None
-        self._ran: Callable[[CompletedJob], None] = lambda ran: None
+        self._ran: Callable[[CompletedJob], None] = lambda job: None
         self._nodes: dict[str, Node] = {}
         self._out: set[str] = set()
         self._starts: dict[str, Start] = {}
@@ -413,12 +413,12 @@ class Driver:
         async def attend() -> None:
             try:
                 async with asyncio.timeout(0):
-                    came = await running.started()
+                    has_started = await running.started()
             except TimeoutError:
                 self.scheduler.client_late(self.clock(), running.job)
                 self._wake.set()
-                came = await running.started()
-            if came:
+                has_started = await running.started()
+            if has_started:
                 self.scheduler.client_came(self.clock(), running.job)
 
         self._background(attend())
@@ -464,9 +464,9 @@ class Driver:
         job.state = STATES[grant.phase]
         self._changed(job)
 
-    def _over(self, ran: CompletedJob) -> None:
+    def _over(self, completed_job: CompletedJob) -> None:
         """Tells the scheduler how a job ended."""
-        start, outcome, now = ran.start, ran.outcome, self.clock()
+        start, outcome, now = completed_job.start, completed_job.outcome, self.clock()
         self._starts.pop(start.job)
         stopped = self._stops.pop(start.job, None)
         self._hosted.discard(start.job)
@@ -489,7 +489,7 @@ class Driver:
             rerun = rerun and stopped is None
             why = stopped or _reason(outcome)
             self.scheduler.failed(now, start.job, why, rerun, outcome.kept)
-        self._ran(ran)
+        self._ran(completed_job)
         self._wake.set()
 
     def _background(self, work: Awaitable[None]) -> None:

@@ -117,10 +117,14 @@ class Estimates:
     def _earlier(self, key: Key) -> Demand | None:
         name = key.model.partition("@")[0]
         for row in self._profiles.rows():
-            other = Key(row["model"], row["suite"], row["batch"], Phase(row["phase"]))
-            same = other._replace(model=key.model) == key
-            if same and other.model.partition("@")[0] == name and other not in self._guessed:
-                return self._profiles.expected(other)
+            other_key = Key(row["model"], row["suite"], row["batch"], Phase(row["phase"]))
+            is_same = other_key._replace(model=key.model) == key
+            if (
+                is_same
+                and other_key.model.partition("@")[0] == name
+                and other_key not in self._guessed
+            ):
+                return self._profiles.expected(other_key)
         return None
 
 

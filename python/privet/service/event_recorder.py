@@ -131,8 +131,8 @@ class EventRecorder:
                 # Nobody submitted it, so the scheduler does not report its end.
                 self.close(job, f"it was not made ahead: {outcome.failure}")
 
-    def _run(self, ran: CompletedJob) -> JobRun:
-        start, outcome = ran.start, ran.outcome
+    def _run(self, completed_job: CompletedJob) -> JobRun:
+        start, outcome = completed_job.start, completed_job.outcome
         return JobRun(
             start.job,
             start.request,
@@ -142,8 +142,8 @@ class EventRecorder:
             start.batch,
             start.machine,
             start.cores,
-            self._epoch + ran.began,
-            self._epoch + ran.ended,
+            self._epoch + completed_job.began,
+            self._epoch + completed_job.ended,
             outcome.seconds,
             outcome.memory,
             outcome.failure,

@@ -140,9 +140,9 @@ class Jobs:
         client_jobs[job.id] = job
         if job.key is not None:
             self._keys[job.client, job.key] = job
-        ended = self._ended[job.client]
-        while ended and len(client_jobs) > KEPT:
-            old = ended.pop(next(iter(ended)))
+        ended_jobs = self._ended[job.client]
+        while ended_jobs and len(client_jobs) > KEPT:
+            old = ended_jobs.pop(next(iter(ended_jobs)))
             del client_jobs[old.id], self._jobs[old.id]
             if old.key is not None:
                 del self._keys[old.client, old.key]
@@ -189,9 +189,9 @@ class Jobs:
         if job.id in client_jobs:
             client_jobs[job.id] = client_jobs.pop(job.id)  # the latest change stands last
             if job.state == "ended":
-                ended = self._ended[job.client]
-                ended.pop(job.id, None)
-                ended[job.id] = job
+                ended_jobs = self._ended[job.client]
+                ended_jobs.pop(job.id, None)
+                ended_jobs[job.id] = job
         if not quietly:
             self._notable[job.client] = job.notable = job.sequence
             for event in self._waiting.get(job.client, ()):

@@ -60,9 +60,9 @@ class LocalNode:
 
     def give(self, version: Version) -> None:
         """The version's process is gone."""
-        taken = self._taken.pop(version.key, 0)
+        model_bytes = self._taken.pop(version.key, 0)
         if self._is_lent():
-            self._driver.set_aside(self.name, -taken)
+            self._driver.set_aside(self.name, -model_bytes)
 
     def joined(self, node: Node) -> None:
         """A machine runs jobs from now on; if it is this one, not in what was taken before."""

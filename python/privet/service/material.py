@@ -66,8 +66,8 @@ class Reconciliation:
                 extra = {"machine": node.name, "error": str(error)}
                 _log.error("the store of a machine cannot be read", extra=extra)
                 continue
-            gone = all(other.name != node.name for other in self._driver.nodes)
-            if gone or self._driver.scheduler.drains(node.name):
+            is_gone = all(other.name != node.name for other in self._driver.nodes)
+            if is_gone or self._driver.scheduler.drains(node.name):
                 continue
             stored_ids = {entry.id for entry in entries}
             self._driver.give_up(known_ids - stored_ids)

@@ -209,13 +209,13 @@ class ModelServer:
         not come up."""
         await self.start()
         reader, writer = await asyncio.open_unix_connection(self._socket)
-        called = (name or "").encode()[:MOST_NAME_BYTES]
+        name_bytes = (name or "").encode()[:MOST_NAME_BYTES]
         writer.write(
             bytes.fromhex(client)
             + per_minute.to_bytes(4, "little")
             + number.to_bytes(8, "little")
-            + bytes([len(called)])
-            + called
+            + bytes([len(name_bytes)])
+            + name_bytes
         )
         return reader, writer
 

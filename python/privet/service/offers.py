@@ -57,8 +57,8 @@ class Offers:
     async def withdraw(self, version: Version) -> None:
         """Withdraws a retired version that nobody needs any more, and its program unless another
         version has the same one."""
-        needed = any(job.version.key == version.key for job in self._jobs.live())
-        if not needed and self._retired.pop(version.key, None) is not None:
+        is_needed = any(job.version.key == version.key for job in self._jobs.live())
+        if not is_needed and self._retired.pop(version.key, None) is not None:
             self._by_key.pop(version.key, None)
             if version.in_sessions:
                 await self._model_servers.shut(version)

@@ -235,9 +235,9 @@ def table(of: type[Any]) -> str:
     """The fields of a dataclass as a Markdown table: name, default, meaning."""
     rows = ["| Option | Default | Meaning |", "|---|---|---|"]
     for entry, _ in _entries(of).values():
-        shown = "" if entry.default is None else f"`{_toml(entry.default)}`"
+        default = "" if entry.default is None else f"`{_toml(entry.default)}`"
         if not isinstance(entry.kind, Part):
-            rows.append(f"| `{entry.name}` | {shown} | {entry.about} |")
+            rows.append(f"| `{entry.name}` | {default} | {entry.about} |")
     return "\n".join(rows) + "\n"
 
 

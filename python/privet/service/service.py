@@ -196,9 +196,9 @@ class Service:
         model raises that must be there."""
         for path in self.settings.state.glob(OBSOLETE):
             path.unlink()
-        ended = self.records.interrupt(time.time())
-        if ended:
-            _log.warning("jobs of an earlier process failed", extra={"jobs": ended})
+        count = self.records.interrupt(time.time())
+        if count:
+            _log.warning("jobs of an earlier process failed", extra={"jobs": count})
         await self._executor.start()
         await self.repository.refresh()
         self.repository.require()
@@ -414,9 +414,9 @@ class Service:
             if self.audit is not None:
                 self.audit.refused(client, mode.text, refusal)
             raise NotAccepted(refusal)
-        spent = self.guard.count(client, name, answers) if answers else None
-        if spent is not None:
-            text, seconds = spent
+        excess = self.guard.count(client, name, answers) if answers else None
+        if excess is not None:
+            text, seconds = excess
             raise NotAccepted(text) if seconds is None else Exhausted(text, seconds)
 
     def _take_fetch(self, client: str, version: Version) -> None:

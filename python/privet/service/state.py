@@ -78,13 +78,13 @@ def _stock(service: Service) -> list[dict[str, Any]]:
 
 def _profiles(service: Service) -> list[dict[str, Any]]:
     rows = service.profiles.rows()
-    served = [row for row in rows if service.is_served(row["model"])]
-    return [{**row, "model": shown(row["model"])} for row in served]
+    served_rows = [row for row in rows if service.is_served(row["model"])]
+    return [{**row, "model": shown(row["model"])} for row in served_rows]
 
 
 def _counts(now: Snapshot) -> dict[str, Any]:
-    ended = {str(outcome): count for outcome, count in now.counters.ended.items()}
-    return {**vars(now.counters), "ended": ended}
+    outcomes = {str(outcome): count for outcome, count in now.counters.ended.items()}
+    return {**vars(now.counters), "ended": outcomes}
 
 
 def _last(service: Service, now: Snapshot) -> Any:
@@ -92,8 +92,8 @@ def _last(service: Service, now: Snapshot) -> Any:
     clock = time.time()
     cores = sum(load.cores for load in now.machines)
     spans = [Span(job.cores, service.epoch + job.started, clock) for job in now.running]
-    ended = [Span(run.cores, run.started, run.ended) for run in service.timeline.runs()]
-    return service.monitor.document(clock, service.started, spans + ended, cores)
+    past_spans = [Span(run.cores, run.started, run.ended) for run in service.timeline.runs()]
+    return service.monitor.document(clock, service.started, spans + past_spans, cores)
 
 
 def _finite(seconds: float) -> float | None:

@@ -122,8 +122,8 @@ def shared(stages: Sequence[Stage], server: Server, per_core: int) -> list[int]:
     slowest = max(after(index, 0) for index in range(len(stages)))
     threads = [math.ceil(stage.seconds / slowest * (1 - 1e-12)) for stage in stages]
     for _ in range(capacity - sum(threads)):
-        saved = [after(index, 0) - after(index, 1) for index in range(len(stages))]
-        threads[saved.index(max(saved))] += 1
+        savings = [after(index, 0) - after(index, 1) for index in range(len(stages))]
+        threads[savings.index(max(savings))] += 1
     return threads
 
 
@@ -231,8 +231,8 @@ class _Program:
             rows(total(x) == 1)
             rows(total(z) == 1)
             load = [self._highs.addVariable(lb=0, ub=size) for size in self._capacity]
-            for amount, on, size in zip(load, x, self._capacity, strict=True):
-                rows(amount <= size * on)
+            for amount, placement, size in zip(load, x, self._capacity, strict=True):
+                rows(amount <= size * placement)
             rows(total(load) == total((t + 1) * z[t] for t in range(most)))
             self._loads.append(load)
             seconds = self._highs.addVariable(lb=0)
@@ -260,11 +260,11 @@ class _Program:
     def minimise_spread(self) -> None:
         """Objective (4), and among equals the least sum of times."""
         apart = []
-        for index, one in enumerate(self._times):
+        for index, duration in enumerate(self._times):
             for other in self._times[:index]:
                 difference = self._highs.addVariable(lb=0)
-                self._highs.addConstr(difference >= one - other)
-                self._highs.addConstr(difference >= other - one)
+                self._highs.addConstr(difference >= duration - other)
+                self._highs.addConstr(difference >= other - duration)
                 apart.append(difference)
         self._objective: Any = self._highs.qsum(2 * gap for gap in apart) + self._tie()
 

@@ -106,12 +106,12 @@ class _Meter:
 
     def _seconds(self, slice_of: Callable[[int], Callable[[], float]]) -> dict[int, float]:
         """Seconds by number of threads, of slices that `slice_of` makes ready to be run."""
-        measured = {}
+        seconds = {}
         for count in self._counts:
             if count >= self._least:
-                measured[count] = slice_of(count)()
-        whole = self._least * measured[self._least]
-        return {count: measured.get(count, whole / count) for count in self._counts}
+                seconds[count] = slice_of(count)()
+        whole = self._least * seconds[self._least]
+        return {count: seconds.get(count, whole / count) for count in self._counts}
 
     def _masks(self, count: int) -> bytes:
         """Masks of values over BFV: zeros take as long as others."""

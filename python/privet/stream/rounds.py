@@ -130,8 +130,8 @@ class NonlinearRounds:
         unit = self._stages.rounds[index].unit
         units = [slice(at.start // unit, at.stop // unit) for at in self._ranges(index)]
         hiding = [blinding.hiding(index, at) for at in units]
-        opened = self._opened(blinding, index, rows)
-        calls = [(*one, other) for one, other in zip(opened, hiding, strict=True)]
+        openings = self._opened(blinding, index, rows)
+        calls = [(*opening, other) for opening, other in zip(openings, hiding, strict=True)]
         return await self._spread(1 + index, "answer", calls)
 
     def _ranges(self, index: int) -> list[slice]:

@@ -236,8 +236,8 @@ class Suite(ABC):
         option_names = [option.name for option in fields_of(cls)]
         unknown = [name for name in options if name not in option_names]
         if unknown:
-            has = f"it has {', '.join(option_names)}" if option_names else "it has none"
-            raise Misuse(f"suite {cls.name} has no option {', '.join(unknown)}: {has}")
+            listing = f"it has {', '.join(option_names)}" if option_names else "it has none"
+            raise Misuse(f"suite {cls.name} has no option {', '.join(unknown)}: {listing}")
         return cls(**options)
 
     @classmethod

@@ -79,11 +79,11 @@ def compile(
     `Misuse` on options out of range. Whether the suite computes every operation of the program is
     asked when it is run or served (`Suite.check_supports`).
     """
-    chosen = as_suite(suite)
+    config = as_suite(suite)
     return compile_as(
         model,
-        **vars(chosen.precision.with_widths(bits, scale, weight_scale)),
-        widest=chosen.widest_ring,
+        **vars(config.precision.with_widths(bits, scale, weight_scale)),
+        widest=config.widest_ring,
         calibration=calibration,
         input_shapes=input_shapes,
         input_range=input_range,

@@ -40,14 +40,14 @@ class Phase:
 
     @property
     def bytes(self) -> int:
-        dealt = self.dealer_bytes_client + self.dealer_bytes_server
-        return self.bytes_client + self.bytes_server + dealt
+        dealer_bytes = self.dealer_bytes_client + self.dealer_bytes_server
+        return self.bytes_client + self.bytes_server + dealer_bytes
 
     @property
     def fullest_bytes(self) -> int:
         """What the fullest of the links' directions carries; each pair of parties has a link."""
-        dealt = max(self.dealer_bytes_client, self.dealer_bytes_server)
-        return max(self.bytes_client, self.bytes_server, dealt)
+        dealer_bytes = max(self.dealer_bytes_client, self.dealer_bytes_server)
+        return max(self.bytes_client, self.bytes_server, dealer_bytes)
 
 
 @dataclass(frozen=True)

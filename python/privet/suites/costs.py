@@ -112,10 +112,10 @@ class LayerCost:
 def read_report(text: str, *, by_server: bool = False) -> tuple[PhaseCost, tuple[LayerCost, ...]]:
     """A native report, which tells sent from received, as costs that tell client from server."""
     report = json.loads(text)
-    total, dealt = report["total"], report["counterpart"] == "dealer"
+    total, by_dealer = report["total"], report["counterpart"] == "dealer"
     setup = report.get("setup", {"seconds": 0.0, "bytes_sent": 0, "bytes_received": 0})
     phase = PhaseCost(
-        **_traffic(total, by_server, dealt),
+        **_traffic(total, by_server, by_dealer),
         seconds=total["seconds"],
         rounds=total["rounds"],
         peak_rss_mb=round(total["peak_rss_mb"], 1),
@@ -130,16 +130,16 @@ def read_report(text: str, *, by_server: bool = False) -> tuple[PhaseCost, tuple
             seconds=layer["seconds"],
             rounds=layer["rounds"],
             bytes_keys=layer["key_bytes"],
-            **_traffic(layer, by_server, dealt),
+            **_traffic(layer, by_server, by_dealer),
         )
         for layer in report["layers"]
     )
     return phase, layers
 
 
-def _traffic(cost: dict[str, Any], by_server: bool, dealt: bool) -> dict[str, int]:
+def _traffic(cost: dict[str, Any], by_server: bool, by_dealer: bool) -> dict[str, int]:
     sent, received = cost["bytes_sent"], cost["bytes_received"]
-    received, dealer = (0, received) if dealt else (received, 0)
+    received, dealer = (0, received) if by_dealer else (received, 0)
     if by_server:
         return {"bytes_client": received, "bytes_server": sent, "bytes_dealer": dealer}
     return {"bytes_client": sent, "bytes_server": received, "bytes_dealer": dealer}

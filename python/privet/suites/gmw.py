@@ -208,8 +208,8 @@ class Gmw(MaterialSuite):
         return "prime" if self.field == "prime" else self.correlations
 
     def comparisons(self, asked: Suite) -> str:
-        chosen = isinstance(asked, Gmw) and asked.rounds == AUTO
-        return f"{self.rounds} rounds" + (" (chosen)" if chosen else "")
+        is_automatic = isinstance(asked, Gmw) and asked.rounds == AUTO
+        return f"{self.rounds} rounds" + (" (chosen)" if is_automatic else "")
 
     def run_local(self, job: LocalJob) -> LocalResult:
         from privet.suites.material.local import run_local

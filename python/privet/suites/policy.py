@@ -95,7 +95,7 @@ def make_policy(
             text = json.dumps(tomllib.loads(file.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError) as error:
             raise Misuse(f"the policy {file} cannot be read as TOML: {error}") from error
-    allowed = {
+    flags = {
         ONE_BIT: truncation == ONE_BIT,
         DEALER: dealer,
         KEPT_WEIGHTS: encrypts == "weights",
@@ -103,7 +103,7 @@ def make_policy(
         REVEALED_VALUES: revealed_values,
     }
     accepted = [
-        *(name for name, is_allowed in allowed.items() if is_allowed),
+        *(name for name, is_allowed in flags.items() if is_allowed),
         *(weakness.name for weakness in weaker),
     ]
     return Policy(text, accepted, answers_per_hour)

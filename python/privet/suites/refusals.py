@@ -30,9 +30,9 @@ def refusal(kind: str, suite: str) -> tuple[str, str] | None:
         why = f"suite {suite} keeps no state from one inference to the next"
         return why, f"Choose suite {' or '.join(KEEPING)}, or give the model without a cache"
     if suite not in PRODUCTS.get(kind, (suite,)):
-        where = " or ".join(PRODUCTS[kind])
+        names = " or ".join(PRODUCTS[kind])
         why = f"it multiplies two private tensors, which suite {suite} does not do"
-        return why, f"Choose suite {where}"
+        return why, f"Choose suite {names}"
     if kind not in SMOOTH or suite in SMOOTH[kind]:
         return None
     why = f"it runs only in {' and '.join(SMOOTH[kind])}, as the model was compiled"

@@ -141,8 +141,8 @@ class Transformer(Graph):
             scores = self._same("Add", [scores, cache.mask], scores, f"{label}.scores.masked")
         elif heads.causal:
             mask = np.where(np.tri(tokens, dtype=bool), 0.0, FORBIDDEN)
-            allowed = self.constant(f"{label}.mask", mask)
-            scores = self._same("Add", [scores, allowed], scores, f"{label}.scores.masked")
+            mask_tensor = self.constant(f"{label}.mask", mask)
+            scores = self._same("Add", [scores, mask_tensor], scores, f"{label}.scores.masked")
         weights = self.node(
             "Softmax", [scores], scores.shape, signed=1.0, label=f"{label}.weights", axis=-1
         )
@@ -253,8 +253,8 @@ class Transformer(Graph):
             axis=3,
         )
         cosine_part = self._same("Mul", [x, cos], x, f"{label}.rotary.kept")
-        moved = self._same("Mul", [turned, sin], x, f"{label}.rotary.moved")
-        return self._same("Add", [cosine_part, moved], x, f"{label}.rotary.sum")
+        sine_part = self._same("Mul", [turned, sin], x, f"{label}.rotary.moved")
+        return self._same("Add", [cosine_part, sine_part], x, f"{label}.rotary.sum")
 
     def _angles(self, name: str, elements: Array) -> str:
         label = f"rotary.{name}"

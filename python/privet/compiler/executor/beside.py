@@ -41,9 +41,9 @@ def beside(
         shaped = {
             entry.name: with_sample_axis(arrays[entry.name], entry.shape) for entry in program.given
         }
-        named = as_declared(source, shaped)
-        input_sets.append(named)
-        outputs.append(execute(program, weights, fill(program, named)[0]).outputs)
+        inputs_by_name = as_declared(source, shaped)
+        input_sets.append(inputs_by_name)
+        outputs.append(execute(program, weights, fill(program, inputs_by_name)[0]).outputs)
     names = list(outputs[0])
     try:
         answers = run_each(source, input_sets, names)
@@ -52,9 +52,9 @@ def beside(
     diffs: dict[str, Errors] = {}
     for output, answer in zip(outputs, answers, strict=True):
         for name, array in zip(names, answer, strict=True):
-            other = as_tensor(array)
-            if other.dtype.kind == "f" and np.isfinite(other.astype(np.float64)).all():
+            reference = as_tensor(array)
+            if reference.dtype.kind == "f" and np.isfinite(reference.astype(np.float64)).all():
                 diffs.setdefault(name, Errors()).add(
-                    as_tensor(output[name]), other.astype(np.float64)
+                    as_tensor(output[name]), reference.astype(np.float64)
                 )
     return tuple(errors.layer(name, "output", 0) for name, errors in diffs.items())

@@ -29,14 +29,14 @@ def run_head(
     """The outputs of a head by name, in its order; `title` is what messages call it. Raises
     `InvalidProgram` if a node cannot be computed, or would take too many elements."""
     tensors: dict[str, Array] = {**head.constants, **revealed}
-    taken = 0
+    total_bytes = 0
     for node in head.nodes:
         try:
             operands = [tensors[name] if name else None for name in node.inputs]
             with np.errstate(all="ignore"):
                 results = _Call(node, operands, head.opset).run()
-            taken += sum(array.nbytes for array in results)
-            if taken > MAX_TOTAL:
+            total_bytes += sum(array.nbytes for array in results)
+            if total_bytes > MAX_TOTAL:
                 raise ValueError(f"it takes more than {MAX_TOTAL} bytes")
         except (ArithmeticError, LookupError, TypeError, ValueError, MemoryError) as error:
             place = f"node {', '.join(node.outputs)} ({node.op})"
@@ -259,14 +259,14 @@ def _normalizer(call: _Call) -> Array:
     x = call.x if call.x.ndim > 1 else call.x.reshape(1, -1)
     match call.attribute("norm", "MAX"):
         case "MAX":
-            by = x.max(axis=-1, keepdims=True)
+            norm = x.max(axis=-1, keepdims=True)
         case "L1":
-            by = np.abs(x).sum(axis=-1, keepdims=True)
+            norm = np.abs(x).sum(axis=-1, keepdims=True)
         case "L2":
-            by = np.sqrt((x * x).sum(axis=-1, keepdims=True))
+            norm = np.sqrt((x * x).sum(axis=-1, keepdims=True))
         case other:
             raise ValueError(f"norm {other!r}")
-    return np.asarray(x / np.where(by == 0, 1.0, by)).reshape(call.x.shape)
+    return np.asarray(x / np.where(norm == 0, 1.0, norm)).reshape(call.x.shape)
 
 
 def _coupling(call: _Call) -> Array:

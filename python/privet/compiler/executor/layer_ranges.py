@@ -96,13 +96,13 @@ class Ranges:
     def bits_needed(self) -> int | None:
         """The ring that no value leaves with this placement of truncations; None if there is no
         bound."""
-        ring, needed = self._program.ring_bits, 0
+        ring, bits = self._program.ring_bits, 0
         for layer in self.layers:
             if layer.sound is None:
                 return None
             less = ring - layer.ring_bits
-            needed = max(needed, layer.sound.bit_length() + GUARD_BITS + less)
-        return needed
+            bits = max(bits, layer.sound.bit_length() + GUARD_BITS + less)
+        return bits
 
     @property
     def sound_bits(self) -> int | None:

@@ -39,11 +39,11 @@ def as_samples(calibration: Calibration | None) -> list[Sample] | None:
         raise InputError("calibration is samples, not a path: read the file by numpy.load")
     if not isinstance(calibration, Mapping):
         return None if calibration is None else list(calibration)
-    named = {name: np.asarray(array) for name, array in calibration.items()}
-    counts = {len(array) if array.ndim else 0 for array in named.values()}
+    arrays = {name: np.asarray(array) for name, array in calibration.items()}
+    counts = {len(array) if array.ndim else 0 for array in arrays.values()}
     if len(counts) != 1:
         raise InputError("calibration holds different numbers of samples of its inputs")
-    return [{name: array[i] for name, array in named.items()} for i in range(*counts)]
+    return [{name: array[i] for name, array in arrays.items()} for i in range(*counts)]
 
 
 def calibration_batches(
@@ -100,15 +100,15 @@ def _session_batches(
     if calibration is None:
         generator = np.random.default_rng(RANDOM_SEED)
         for _ in range(RANDOM_SAMPLES):
-            drawn = [_random_batch(graph, generator, input_range) for _ in range(RANDOM_STEPS)]
-            yield from _steps(graph, drawn)
+            batches = [_random_batch(graph, generator, input_range) for _ in range(RANDOM_STEPS)]
+            yield from _steps(graph, batches)
     for sample in calibration or ():
-        named = _named([entry.name for entry in graph.given], sample)
-        lengths = {len(array) if array.ndim else 0 for array in named.values()}
+        arrays = _named([entry.name for entry in graph.given], sample)
+        lengths = {len(array) if array.ndim else 0 for array in arrays.values()}
         if len(lengths) != 1 or lengths == {0}:
             raise InputError("a calibration session needs as many steps of every input, at least 1")
         session = [
-            _sample(graph, {name: array[step] for name, array in named.items()})
+            _sample(graph, {name: array[step] for name, array in arrays.items()})
             for step in range(*lengths)
         ]
         yield from _steps(graph, session)
@@ -144,9 +144,9 @@ def front_samples(
     names = list(shapes)
     samples: list[Mapping[str, Array]] = []
     for sample in calibration or ():
-        named = _named(names, sample)
+        arrays = _named(names, sample)
         samples.append(
-            {name: with_sample_axis(array, shapes[name]) for name, array in named.items()}
+            {name: with_sample_axis(array, shapes[name]) for name, array in arrays.items()}
         )
     if calibration is None:
         generator = np.random.default_rng(RANDOM_SEED)
@@ -181,11 +181,11 @@ def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[flo
 
 
 def _sample(graph: Graph, sample: Sample) -> list[Array]:
-    named = _named([entry.name for entry in graph.given], sample)
+    arrays = _named([entry.name for entry in graph.given], sample)
     batch, missing = [], may_be_missing(graph)
     for entry in graph.given:
         shape = graph.input_shape(entry)
-        array = with_sample_axis(named[entry.name], shape)
+        array = with_sample_axis(arrays[entry.name], shape)
         is_valid = array.dtype.kind in "fiub"
         if is_valid and entry.value in missing:
             is_valid = not np.isinf(array).any()

@@ -145,8 +145,8 @@ def draw_given(
 ) -> Array:
     """A random array for what a user gives to a front."""
     if entry.kind == "real":
-        drawn = rng.standard_normal(entry.shape)
-        return drawn if input_range is None else rng.uniform(*input_range, entry.shape)
+        sample = rng.standard_normal(entry.shape)
+        return sample if input_range is None else rng.uniform(*input_range, entry.shape)
     text = entry.kind == "text"
     fitting = [
         example for example in front.examples(entry.name) if isinstance(example, str) == text

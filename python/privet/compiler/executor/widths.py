@@ -248,8 +248,8 @@ def measure_accuracy(
         gotten = [
             head(
                 {
-                    output.name: _revealed(values[other.value], _scale(placed, output.value))
-                    for output, other in zip(placed.outputs, graph.outputs, strict=True)
+                    output.name: _revealed(values[graph_output.value], _scale(placed, output.value))
+                    for output, graph_output in zip(placed.outputs, graph.outputs, strict=True)
                 }
             )
             for graph, values in ((placed, values_of), (true, expected))
@@ -329,7 +329,7 @@ def choose(
     Raises the first candidate's `OverflowRisk` if no other is accurate enough instead; it says if
     one of `wider` is.
     """
-    refused: OverflowRisk | None = None
+    first_risk: OverflowRisk | None = None
     best: tuple[float, Chosen] | None = None
     for index, widths in enumerate(tried):
         try:
@@ -338,20 +338,20 @@ def choose(
                 return choice.value
             error = choice.accuracy().relative
         except OverflowRisk as risk:
-            refused = risk if index == 0 else refused
+            first_risk = risk if index == 0 else first_risk
             continue
         if error <= (TOLERANCE if index else kept):
             return choice.value
         if best is None or error < best[0] / 2:
             best = error, choice.value
-    if refused is not None and (best is None or best[0] > KEPT):
-        raise _with_advice(refused, wider, attempt)
+    if first_risk is not None and (best is None or best[0] > KEPT):
+        raise _with_advice(first_risk, wider, attempt)
     assert best is not None, "there is at least one candidate"
     return best[1]
 
 
 def _with_advice(
-    refused: OverflowRisk, wider: Sequence[Widths], attempt: Callable[[Widths], Choice[Chosen]]
+    first_risk: OverflowRisk, wider: Sequence[Widths], attempt: Callable[[Widths], Choice[Chosen]]
 ) -> OverflowRisk:
     """The refusal, with the ring that a user may ask for where one holds the model."""
     for widths in wider:
@@ -361,13 +361,13 @@ def _with_advice(
             continue
         if error <= KEPT:
             return OverflowRisk(
-                f"{refused}, or with --bits {widths.bits}, at which outputs are off by "
+                f"{first_risk}, or with --bits {widths.bits}, at which outputs are off by "
                 f"{error:.2g} of their spread on calibration inputs, where the suite takes it",
-                layer=refused.layer,
-                magnitude=refused.magnitude,
-                bits_needed=refused.bits_needed,
+                layer=first_risk.layer,
+                magnitude=first_risk.magnitude,
+                bits_needed=first_risk.bits_needed,
             )
-    return refused
+    return first_risk
 
 
 def _exact(graph: Graph, node: Node) -> Node:
@@ -378,11 +378,11 @@ def _exact(graph: Graph, node: Node) -> Node:
     unit = math.ldexp(1.0, -_scale(graph, node.inputs[0]))
     raised = combine("relu", combine("shift", Function(), constant=-lines.low * unit))
     top = ((1 << lines.bits) - 1) * unit
-    over = combine("relu", combine("shift", raised, constant=-top))
-    within = combine("shift", combine("sub", raised, over), constant=lines.low * unit)
+    excess = combine("relu", combine("shift", raised, constant=-top))
+    within = combine("shift", combine("sub", raised, excess), constant=lines.low * unit)
     function = lines.function.after(within)
     if lines.rises:
-        function = combine("add", function, over)
+        function = combine("add", function, excess)
     return replace(node, operation=op.Elementwise(function))
 
 

@@ -107,10 +107,10 @@ def _scan(node: onnx.NodeProto, shape_of: ShapeOf, run: Run) -> None:
                 f"{ahead}{len(slices)}/at", np.array(steps - 1 - step if reverse else step)
             )
             slices.append(f"{ahead}{len(slices)}/slice")
-            taken = onnx.helper.make_node(
+            gather = onnx.helper.make_node(
                 "Gather", [source, at.output[0]], slices[-1:], axis=axis, name=slices[-1]
             )
-            nodes += [at, taken]
+            nodes += [at, gather]
         entries = [entry.name for entry in body.input]
         names = dict(zip(entries, [*carried, *slices], strict=True))
         run([*nodes, *_inlined(body, names, ahead)])

@@ -48,12 +48,14 @@ _ESTIMATORS = (
 
 def of_estimators(nodes: Sequence[onnx.NodeProto], problems: Sequence[Problem]) -> list[Problem]:
     """The problems, with one for each such estimator in place of those of its operators."""
-    left, refused = list(problems), []
+    left, estimator_problems = list(problems), []
     for estimator in _ESTIMATORS:
         node = next(filter(estimator.shows, nodes), None)
         if node is not None:
             name = node.name or node.output[0]
-            refused.append(Problem(name, estimator.name, estimator.why, estimator.instead))
+            estimator_problems.append(
+                Problem(name, estimator.name, estimator.why, estimator.instead)
+            )
             left = [problem for problem in left if problem.operator not in estimator.operators]
             left = [problem for problem in left if problem.why != ROUNDED]
-    return refused + left
+    return estimator_problems + left

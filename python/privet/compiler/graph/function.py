@@ -84,11 +84,11 @@ class Function:
     def after(self, inner: Function) -> Function:
         """The function that maps x to this one's value at `inner(x)`."""
         base = len(inner.steps)
-        moved = (
+        tail = (
             replace(step, operands=tuple(index + base for index in step.operands))
             for step in self.steps
         )
-        return Function((*inner.steps, *moved))
+        return Function((*inner.steps, *tail))
 
 
 def chain(*names: str) -> Function:
@@ -115,10 +115,10 @@ class _Joined:
         """Takes in a function of the result at `argument`; where its own result is."""
         places = [argument]
         for step in function.steps:
-            moved = replace(step, operands=tuple(places[index] for index in step.operands))
-            if moved not in self._known:
-                self._known[moved] = self.append(moved)
-            places.append(self._known[moved])
+            new_step = replace(step, operands=tuple(places[index] for index in step.operands))
+            if new_step not in self._known:
+                self._known[new_step] = self.append(new_step)
+            places.append(self._known[new_step])
         return places[-1]
 
     def append(self, step: Step) -> int:

@@ -242,18 +242,18 @@ class GraphBuilder:
 
     def build(self) -> Graph:
         """The graph, without the nodes that no output depends on."""
-        needed = {output.value for output in self._outputs}
+        live_values = {output.value for output in self._outputs}
         live_nodes: list[Node] = []
         for node in reversed(self._nodes):
-            if node.output in needed:
+            if node.output in live_values:
                 live_nodes.append(node)
-                needed.update(node.inputs)
-        needed.update(entry.value for entry in self._inputs)
+                live_values.update(node.inputs)
+        live_values.update(entry.value for entry in self._inputs)
         return Graph(
             name=self._name,
             inputs=tuple(self._inputs),
             outputs=tuple(self._outputs),
-            values=MappingProxyType({id: self._values[id] for id in sorted(needed)}),
+            values=MappingProxyType({id: self._values[id] for id in sorted(live_values)}),
             nodes=tuple(reversed(live_nodes)),
             head=self.head,
         )

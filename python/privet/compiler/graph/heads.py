@@ -220,7 +220,7 @@ def compare_scores(nodes: Sequence[onnx.NodeProto], parts: Cut) -> list[onnx.Nod
     """
     made_by = {name: node for node in nodes for name in node.output}
     reads = {name for node in nodes for name in node.input}
-    changed: list[onnx.NodeProto] = []
+    new_nodes: list[onnx.NodeProto] = []
     for node in nodes:
         if node.op_type == "TopK" and node.output[0] not in reads:
             before = made_by.get(node.input[0])
@@ -234,15 +234,15 @@ def compare_scores(nodes: Sequence[onnx.NodeProto], parts: Cut) -> list[onnx.Nod
                 before = made_by.get(before.input[0])
             logit = _two_classes(before, made_by)
             if before is not None and logit is not None:
-                below, both = f"{node.output[0]}_below", f"{node.output[0]}_scores"
-                named = node.name or node.output[0]
-                changed += [
-                    onnx.helper.make_node("Neg", [logit], [below], name=named),
-                    _writing(_reading(before, below, logit), both),
+                below, scores = f"{node.output[0]}_below", f"{node.output[0]}_scores"
+                node_name = node.name or node.output[0]
+                new_nodes += [
+                    onnx.helper.make_node("Neg", [logit], [below], name=node_name),
+                    _writing(_reading(before, below, logit), scores),
                 ]
-                node = _reading(node, both)
-        changed.append(node)
-    return changed
+                node = _reading(node, scores)
+        new_nodes.append(node)
+    return new_nodes
 
 
 def _two_classes(concat: onnx.NodeProto | None, made_by: dict[str, onnx.NodeProto]) -> str | None:
@@ -270,8 +270,8 @@ def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with its labels as its only outputs and what these need as its only nodes; with the
     argmax of its scores, if it has no labels. Raises `Misuse` if it is not plain what is a
     label."""
-    changed = without_nodes(model)
-    graph, nodes = changed.graph, list(model.graph.node)
+    copy = without_nodes(model)
+    graph, nodes = copy.graph, list(model.graph.node)
     tensors = onnx.TensorProto
     labels = [
         output
@@ -292,7 +292,7 @@ def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
     del graph.output[:]
     graph.output.extend(copies)
     graph.node.extend(needed(nodes, [label.name for label in copies])[0])
-    return changed
+    return copy
 
 
 @dataclass(frozen=True)

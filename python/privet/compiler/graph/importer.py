@@ -296,9 +296,9 @@ class _Walk:
             declared = self._declare(entry.name, shape, integer=kind in WHOLE, state=state)
             self.tensors[entry.name] = declared
         else:
-            chosen = Value((*shape, rows), entry.name)
-            id = self.builder.input(Input(entry.name, 0, one_hot=True), chosen)
-            self.tensors[entry.name] = Private(id, chosen.shape, integer=True, one_hot=True)
+            value = Value((*shape, rows), entry.name)
+            id = self.builder.input(Input(entry.name, 0, one_hot=True), value)
+            self.tensors[entry.name] = Private(id, value.shape, integer=True, one_hot=True)
 
     def _declare(
         self, name: str, shape: Shape, *, integer: bool = False, state: str | None = None
@@ -422,12 +422,12 @@ class _Walk:
         if site.operator in MEASURES:
             return
         for tensor in filter(None, site.node.output):
-            moved = self.tensors[tensor]
-            assert isinstance(moved, np.ndarray)
-            from_, shape = moved.ravel().astype(np.int64), (*moved.shape, x.shape[-1])
+            array = self.tensors[tensor]
+            assert isinstance(array, np.ndarray)
+            sources, shape = array.ravel().astype(np.int64), (*array.shape, x.shape[-1])
             rows = x
-            if not np.array_equal(from_, ids.ravel()):
-                rows = pick(site, site.reshape(x, (ids.size, x.shape[-1])), 0, from_.tolist())
+            if not np.array_equal(sources, ids.ravel()):
+                rows = pick(site, site.reshape(x, (ids.size, x.shape[-1])), 0, sources.tolist())
             rows = site.reshape(rows, shape)
             self.tensors[tensor] = replace(rows, integer=x.integer, one_hot=True)
 

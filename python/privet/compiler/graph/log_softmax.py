@@ -36,19 +36,19 @@ def fuse_log_softmax(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onn
     ]
     if not differences and not powers:
         return model
-    changed = deepcopy(model)
+    copy = deepcopy(model)
     for index in differences:
-        node = changed.graph.node[index]
+        node = copy.graph.node[index]
         del node.input[1]
         node.op_type = "LogSoftmax"
         node.attribute.append(onnx.helper.make_attribute("axis", 1))
-    places = {node.output[0]: node for node in changed.graph.node if node.op_type == "LogSoftmax"}
+    places = {node.output[0]: node for node in copy.graph.node if node.op_type == "LogSoftmax"}
     for index in powers:
-        node = changed.graph.node[index]
+        node = copy.graph.node[index]
         log = places[node.input[0]]
         node.op_type, node.input[0] = "Softmax", log.input[0]
         node.attribute.extend(log.attribute)
-    return changed
+    return copy
 
 
 def _differences(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> list[int]:

@@ -42,29 +42,29 @@ def expand(model: onnx.ModelProto) -> onnx.ModelProto:
     """
     if not any(node.domain == ML for node in model.graph.node):
         return model
-    changed = without_nodes(model)
+    copy = without_nodes(model)
     casts = {node.output[0]: node.input[0] for node in model.graph.node if _to_integer(node)}
     zeros = {tensor.name: tensor.dims for tensor in model.graph.initializer if _is_zero(tensor)}
     logs, bases = _logarithms(model), _bases(model)
     masks = {tensor.name for tensor in model.graph.initializer if _is_mask_of_zeros(tensor)}
     for node in model.graph.node:
         if _is_classifier(node):
-            changed.graph.node.extend(_Classifier(node, changed.graph).nodes())
+            copy.graph.node.extend(_Classifier(node, copy.graph).nodes())
         elif node.domain == ML and node.op_type in REGRESSORS:
-            changed.graph.node.extend(_transformed(node))
+            copy.graph.node.extend(_transformed(node))
         elif node.op_type == "Equal" and node.input[0] in casts and node.input[1] in zeros:
             number, shape = casts[node.input[0]], zeros[node.input[1]]
-            changed.graph.node.extend(_rounds_to_zero(node, number, shape, changed.graph))
+            copy.graph.node.extend(_rounds_to_zero(node, number, shape, copy.graph))
         elif node.op_type == "Mul" and node.input[0] in logs and node.input[1] in masks:
-            same = 2 * [logs[node.input[0]]]
-            changed.graph.node.append(helper.make_node("Sub", same, node.output, node.name))
+            operands = 2 * [logs[node.input[0]]]
+            copy.graph.node.append(helper.make_node("Sub", operands, node.output, node.name))
         elif node.op_type == "Pow" and node.input[0] in bases:
-            changed.graph.node.extend(_of_one_or_more(node, *bases[node.input[0]]))
+            copy.graph.node.extend(_of_one_or_more(node, *bases[node.input[0]]))
         else:
-            changed.graph.node.append(node)
+            copy.graph.node.append(node)
         if node.op_type in ENCODERS and node.input[0] in casts:
-            changed.graph.node[-1].input[0] = casts[node.input[0]]
-    return changed
+            copy.graph.node[-1].input[0] = casts[node.input[0]]
+    return copy
 
 
 def _logarithms(model: onnx.ModelProto) -> dict[str, str]:
@@ -216,10 +216,10 @@ class _Classifier(Parts):
     def _both(self, raw: str, transform: str | None, scores: str) -> str:
         """Scores of both labels where the model has those of the second, as ONNX Runtime gives
         them: `1 - s` and `s` unless they become probabilities; and the order they have."""
-        both = self.add("Concat", [self.add("Neg", [raw]), raw], axis=1)
+        pair = self.add("Concat", [self.add("Neg", [raw]), raw], axis=1)
         if transform == "Sigmoid":
-            self.add(transform, [both], scores)
+            self.add(transform, [pair], scores)
         else:
             one = self.constant("one", np.ones((), np.float32))
             self.add("Concat", [self.add("Sub", [one, raw]), raw], scores, axis=1)
-        return both
+        return pair

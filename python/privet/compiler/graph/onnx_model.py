@@ -69,13 +69,13 @@ def _of_runtime(model: onnx.ModelProto) -> onnx.ModelProto:
         layer.op_type in norms and layer.domain in DEFAULT_DOMAINS for layer in model.graph.node
     ):
         return model
-    moved = deepcopy(model)
-    for node in moved.graph.node:
+    copy = deepcopy(model)
+    for node in copy.graph.node:
         if node.op_type in norms and node.domain in DEFAULT_DOMAINS:
             node.domain = FUSED_DOMAIN
-    if not any(opset.domain == FUSED_DOMAIN for opset in moved.opset_import):
-        moved.opset_import.append(onnx.helper.make_opsetid(FUSED_DOMAIN, 1))
-    return moved
+    if not any(opset.domain == FUSED_DOMAIN for opset in copy.opset_import):
+        copy.opset_import.append(onnx.helper.make_opsetid(FUSED_DOMAIN, 1))
+    return copy
 
 
 def type_title(kind: int) -> str:
@@ -122,8 +122,8 @@ def _check_texts(graph: onnx.GraphProto) -> None:
     """Raises `ValueError` if a name, or a text of an operator of ONNX, is no UTF-8, or if an
     equation of Einsum is none: ONNX's own inference of shapes never ends on one with two ellipses
     in a term."""
-    named = (*graph.input, *graph.output, *graph.initializer, *graph.node)
-    names = [graph.name, *(element.name for element in named)]
+    elements = (*graph.input, *graph.output, *graph.initializer, *graph.node)
+    names = [graph.name, *(element.name for element in elements)]
     for node in graph.node:
         names += [node.op_type, node.domain, *node.input, *node.output]
     if wrong := [name for name in names if not isinstance(name, str)]:
@@ -229,13 +229,13 @@ def _in_order(model: onnx.ModelProto) -> onnx.ModelProto:
     before = [{makers[name] for name in names_read(node) if name in makers} for node in nodes]
     if all(max(indices, default=-1) < index for index, indices in enumerate(before)):
         return model
-    changed = without_nodes(model)
+    copy = without_nodes(model)
     try:
         order = [*TopologicalSorter(dict(enumerate(before))).static_order()]
     except CycleError:
         return model
-    changed.graph.node.extend(nodes[index] for index in order)
-    return changed
+    copy.graph.node.extend(nodes[index] for index in order)
+    return copy
 
 
 def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
@@ -248,7 +248,7 @@ def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     ]
     if not bare:
         return model
-    changed = deepcopy(model)
+    copy = deepcopy(model)
     for index in bare:
-        changed.graph.output[index].type.tensor_type.shape.SetInParent()
-    return changed
+        copy.graph.output[index].type.tensor_type.shape.SetInParent()
+    return copy

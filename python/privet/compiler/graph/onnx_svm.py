@@ -72,16 +72,16 @@ class _Classifier(Parts):
         pairs = list(combinations(range(classes), 2))
         zero = self.constant("zero", np.zeros((), np.float32))
         first = self.add("Greater", [raw, zero])
-        both = [first, self.add("Not", [first])]
-        wins = [self.add("Cast", [truth], to=onnx.TensorProto.FLOAT) for truth in both]
+        truths = [first, self.add("Not", [first])]
+        wins = [self.add("Cast", [truth], to=onnx.TensorProto.FLOAT) for truth in truths]
         joined = self.add("Concat", wins, axis=1)
-        won = [
+        win_places = [
             index + len(pairs) * pair.index(k)
             for k in range(classes)
             for index, pair in enumerate(pairs)
             if k in pair
         ]
-        places = self.constant("places", np.array(won, np.int64))
+        places = self.constant("places", np.array(win_places, np.int64))
         shape = self.constant("shape", np.array([-1, classes, classes - 1], np.int64))
         grouped = self.add("Reshape", [self.add("Gather", [joined, places], axis=1), shape])
         axes = self.constant("axes", np.array([2], np.int64))

@@ -89,13 +89,13 @@ def refuse_dead(operands: Sequence[Operand | TensorList | AtClient | None]) -> N
 
 def is_cut(node: onnx.NodeProto, operands: Sequence[Operand | TensorList | None]) -> bool:
     """Whether a result is of numbers that a cast cuts off, as what is read is."""
-    cut = [isinstance(x, Private) and x.cut for x in operands]
-    if not any(cut):
+    flags = [isinstance(x, Private) and x.cut for x in operands]
+    if not any(flags):
         return False
     to_whole = node.op_type != "Cast" or node.attribute[0].i in WHOLE - {onnx.TensorProto.BOOL}
-    if cut[0] and sum(cut) == 1 and node.op_type in KEEPS_CUT and to_whole:
+    if flags[0] and sum(flags) == 1 and node.op_type in KEEPS_CUT and to_whole:
         return True
-    if sum(cut) > 1 or node.op_type not in READS_CUT:
+    if sum(flags) > 1 or node.op_type not in READS_CUT:
         raise Unsupported(ROUNDED, CUT[1])
     return False
 

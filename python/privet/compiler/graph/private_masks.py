@@ -65,11 +65,11 @@ def bound_masks(model: onnx.ModelProto) -> onnx.ModelProto:
     if not makers:
         return model
     _check_whole(model, [nodes[index] for index in makers], constants)
-    changed = without_nodes(model)
+    copy = without_nodes(model)
     for index, node in enumerate(nodes):
         maker = makers.get(index)
-        changed.graph.node.extend([node] if maker is None else maker(changed.graph))
-    return changed
+        copy.graph.node.extend([node] if maker is None else maker(copy.graph))
+    return copy
 
 
 def _check_whole(

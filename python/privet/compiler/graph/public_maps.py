@@ -107,11 +107,11 @@ def _picked_by_product(site: Site, x: Private, axis: int, places: Array) -> Priv
 
 def blend(site: Site, x: Private, axis: int, places: Array, weights: Array) -> Private:
     """`sum_k weights[k] * x[places[k]]` along an axis; both arguments are `[K, n]`."""
-    used = [k for k in range(len(weights)) if weights[k].any()] or [0]
+    terms = [k for k in range(len(weights)) if weights[k].any()] or [0]
     count = places.shape[1]
     rows, back = as_rows(site, x, [axis])
     total: Private | None = None
-    for k in used:
+    for k in terms:
         part = pick(site, rows, 1, places[k].tolist())
         if not np.all(weights[k] == 1.0):
             part = times_public(site, part, weights[k])

@@ -27,13 +27,13 @@ def expanded(
 ) -> onnx.ModelProto:
     """The model with the `parts` of each chosen node in its place, which are given the graph that
     gets their constants; itself if none is chosen."""
-    chosen = [is_chosen(node) for node in model.graph.node]
-    if not any(chosen):
+    flags = [is_chosen(node) for node in model.graph.node]
+    if not any(flags):
         return model
-    changed = without_nodes(model)
-    for node, is_apart in zip(model.graph.node, chosen, strict=True):
-        changed.graph.node.extend(parts(node, changed.graph) if is_apart else [node])
-    return changed
+    copy = without_nodes(model)
+    for node, is_apart in zip(model.graph.node, flags, strict=True):
+        copy.graph.node.extend(parts(node, copy.graph) if is_apart else [node])
+    return copy
 
 
 def attributes(node: onnx.NodeProto) -> dict[str, Any]:

@@ -230,9 +230,9 @@ class Site:
             not isinstance(operation, (*op.LINEAR, op.AddConstant, op.AvgPool2d))
             and all(x.integer for x in inputs)
         )
-        moved = inputs if isinstance(operation, MOVES) else ()
-        below = max(x.below for x in moved) if moved and all(x.below for x in moved) else 0
-        whole = bool(moved) and all(x.whole for x in moved)
+        sources = inputs if isinstance(operation, MOVES) else ()
+        below = max(x.below for x in sources) if sources and all(x.below for x in sources) else 0
+        whole = bool(sources) and all(x.whole for x in sources)
         return Private(id, self._builder.shape(id), integer=integer, whole=whole, below=below)
 
     def bound(self, count: int) -> None:

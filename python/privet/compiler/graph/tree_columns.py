@@ -195,13 +195,13 @@ def _binarizer(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
 
 
 def _cast(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
-    table, to = trace.table(node.input[0], nested=True), attrs.get("to")
-    if table is None or to not in (FLOAT, *_INTEGERS):
+    table, target_type = trace.table(node.input[0], nested=True), attrs.get("to")
+    if table is None or target_type not in (FLOAT, *_INTEGERS):
         return None
-    if table.kind == FLOAT and to in _INTEGERS:
+    if table.kind == FLOAT and target_type in _INTEGERS:
         columns = tuple(column.then((whole, 0.0)) for column in table.columns)
-        return [replace(table, columns=columns, kind=to)]
-    return [replace(table, kind=to)]
+        return [replace(table, columns=columns, kind=target_type)]
+    return [replace(table, kind=target_type)]
 
 
 def _arithmetic(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
@@ -253,8 +253,8 @@ def _labels(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     for suffix, default, kind in (("int64s", -1, onnx.TensorProto.INT64), ("floats", 0.0, FLOAT)):
         values = attrs.get(f"values_{suffix}", [])
         if len(values) == len(keys):
-            other = attrs.get(f"default_{suffix[:-1]}", default)
-            code = Code(tuple(map(int, keys)), tuple(map(float, values)), float(other))
+            default_value = attrs.get(f"default_{suffix[:-1]}", default)
+            code = Code(tuple(map(int, keys)), tuple(map(float, values)), float(default_value))
             coded = _coded(table, [code])
             return coded and [replace(coded[0], kind=kind)]
     return None

@@ -54,20 +54,22 @@ def fold_scalers(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(_is_ensemble(node) for node in model.graph.node):
         return model
     tables = trace(model.graph)
-    moved: dict[int, _Moved] = {}
+    ensembles: dict[int, _Moved] = {}
     for index, node in enumerate(model.graph.node):
         table = tables.get(node.input[0]) if _is_ensemble(node) else None
         if table is not None and not table.nested and (moving := _Moved.of(node, table, tables)):
-            moved[index] = moving
-    while any(not entry.is_plain for entry in moved.values()):
-        changed, internal = _changed(model, moved, tables)
-        taken = _read_otherwise(changed, internal)
+            ensembles[index] = moving
+    while any(not entry.is_plain for entry in ensembles.values()):
+        copy, internal = _changed(model, ensembles, tables)
+        outside_reads = _read_otherwise(copy, internal)
         remaining = {
-            index: entry for index, entry in moved.items() if taken.isdisjoint(entry.places)
+            index: entry
+            for index, entry in ensembles.items()
+            if outside_reads.isdisjoint(entry.places)
         }
-        if len(remaining) == len(moved):
-            return changed
-        moved = remaining
+        if len(remaining) == len(ensembles):
+            return copy
+        ensembles = remaining
     return model
 
 
@@ -76,19 +78,19 @@ def _is_ensemble(node: onnx.NodeProto) -> bool:
 
 
 def _changed(
-    model: onnx.ModelProto, moved: Mapping[int, _Moved], tables: Mapping[str, Table]
+    model: onnx.ModelProto, ensembles: Mapping[int, _Moved], tables: Mapping[str, Table]
 ) -> tuple[onnx.ModelProto, set[str]]:
     """The model with these ensembles in place of its own, and what they and nodes that gather
     their columns make."""
-    changed = without_nodes(model)
-    rows = _Rows(changed.graph, tables)
+    copy = without_nodes(model)
+    rows = _Rows(copy.graph, tables)
     internal: set[str] = set()
     for index, node in enumerate(model.graph.node):
-        if index in moved:
-            node = moved[index].node(rows)
+        if index in ensembles:
+            node = ensembles[index].node(rows)
             internal.update(node.output)
-        changed.graph.node.append(node)
-    return changed, internal | rows.tensors
+        copy.graph.node.append(node)
+    return copy, internal | rows.tensors
 
 
 def _read_otherwise(model: onnx.ModelProto, internal: set[str]) -> set[str]:
@@ -252,16 +254,16 @@ def _coded(column: Column, code: Code, holds: Callable[[Array], bool], missing: 
 
     Also where there is none it is a test of two sides: thresholds tell nothing public.
     """
-    others = holds(_run(column.after, code.default))
+    default_holds = holds(_run(column.after, code.default))
     keys = [
         key
         for key, value in zip(code.keys, code.values, strict=True)
-        if holds(_run(column.after, value)) != others
+        if holds(_run(column.after, value)) != default_holds
     ]
     first, last = (min(keys), max(keys)) if keys else (code.keys[0], code.keys[0])
     assert not keys or last - first < len(keys), "codes keep the order of their keys"
-    at_missing = others != (bool(keys) and first <= missing <= last)
-    return _Test(column.steps, float(last), not keys, not others, at_missing, float(first))
+    at_missing = default_holds != (bool(keys) and first <= missing <= last)
+    return _Test(column.steps, float(last), not keys, not default_holds, at_missing, float(first))
 
 
 def _largest(tests: Sequence[tuple[tuple[Step, ...], float, bool]]) -> Array:

@@ -32,12 +32,12 @@ def check_ranges(graph: Graph, *, ring_bits: int, scale_bits: int, margin: float
     for id, value in graph.values.items():
         magnitude, scale = _extent(value)
         # However small the values are, their scale itself must fit.
-        needed = max(bits_for(magnitude, scale), scale + 1) + ring_bits - widths[id]
-        if needed > ring_bits and (worst is None or needed > worst[0]):
-            worst = needed, id
+        bits = max(bits_for(magnitude, scale), scale + 1) + ring_bits - widths[id]
+        if bits > ring_bits and (worst is None or bits > worst[0]):
+            worst = bits, id
     if worst is not None:
-        needed, id = worst
-        raise _risk(graph, producers.get(id), id, needed, ring_bits, scale_bits, margin)
+        bits, id = worst
+        raise _risk(graph, producers.get(id), id, bits, ring_bits, scale_bits, margin)
     for output in graph.outputs:
         magnitude, scale = _extent(graph.values[output.value])
         if 0 < magnitude < math.ldexp(margin, -scale - 1):
@@ -68,7 +68,7 @@ def _risk(
     graph: Graph,
     node: Node | None,
     id: int,
-    needed: int,
+    bits: int,
     ring_bits: int,
     scale_bits: int,
     margin: float,
@@ -78,19 +78,19 @@ def _risk(
     layer = node.name if node else value.name
     kind = type(node.operation).__name__ if node else "input"
     # A value that stands at a multiple of the base scale gains that multiple per bit given up.
-    less = scale_bits - math.ceil((needed - ring_bits) / max(scale // scale_bits, 1))
+    less = scale_bits - math.ceil((bits - ring_bits) / max(scale // scale_bits, 1))
     ways = ["with calibration inputs closer to the real ones"]
     if less in SCALE_BITS:
         ways.insert(0, f"with --scale {less} or less")
-    if needed in RING_BITS:
-        ways.insert(0, f"with --bits {needed} or more")
+    if bits in RING_BITS:
+        ways.insert(0, f"with --bits {bits} or more")
     return OverflowRisk(
         f"layer {layer} ({kind}): values up to {magnitude:.4g} (measured {magnitude / margin:.4g}, "
-        f"margin {margin:g}) need {needed} bits at scale {scale}, and the ring has {ring_bits}. "
+        f"margin {margin:g}) need {bits} bits at scale {scale}, and the ring has {ring_bits}. "
         f"Compile {', '.join(ways[:-1])}{', or ' if ways[1:] else ''}{ways[-1]}",
         layer=layer,
         magnitude=magnitude,
-        bits_needed=needed,
+        bits_needed=bits,
     )
 
 
@@ -128,13 +128,13 @@ def _check(
             magnitude=magnitude,
             bits_needed=limit + GUARD_BITS,
         )
-    needed = math.frexp(magnitude)[1] + scale if magnitude else 0
-    if needed > limit:
+    bits = math.frexp(magnitude)[1] + scale if magnitude else 0
+    if bits > limit:
         raise OverflowRisk(
-            f"layer {node.name}: {part} up to {magnitude:.4g} need {needed} bits at scale {scale}, "
+            f"layer {node.name}: {part} up to {magnitude:.4g} need {bits} bits at scale {scale}, "
             f"and at most {limit} are possible. Compile with more --bits, with a --scale below "
             f"{scale_bits}, or rescale the model's weights",
             layer=node.name,
             magnitude=magnitude,
-            bits_needed=needed + GUARD_BITS,
+            bits_needed=bits + GUARD_BITS,
         )

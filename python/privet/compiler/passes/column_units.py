@@ -86,22 +86,22 @@ class _Units:
         rewriter, old, operation = self.rewriter, node.inputs, node.operation
         if not any(id in self.by for id in old):
             return None
-        x, by = rewriter.new[old[0]], self.by.get(old[0])
+        x, unit = rewriter.new[old[0]], self.by.get(old[0])
         shape = rewriter.old.values[node.output].shape
         match operation:
-            case op.AddConstant(bias=bias) if by is not None:
-                self.by[node.output] = by
-                return rewriter.add(node, op.AddConstant(bias / by), x)
-            case op.Negate() if by is not None:
-                self.by[node.output] = by
+            case op.AddConstant(bias=bias) if unit is not None:
+                self.by[node.output] = unit
+                return rewriter.add(node, op.AddConstant(bias / unit), x)
+            case op.Negate() if unit is not None:
+                self.by[node.output] = unit
                 return None
-            case op.Dense(weight=weight, bias=bias) if by is not None and len(by) == 1:
-                return rewriter.add(node, op.Dense(weight * by.reshape(-1, 1), bias), x)
+            case op.Dense(weight=weight, bias=bias) if unit is not None and len(unit) == 1:
+                return rewriter.add(node, op.Dense(weight * unit.reshape(-1, 1), bias), x)
             case op.Scale(weight=weight):
-                return rewriter.add(node, op.Scale(weight * by), x)
-            case op.ChannelAffine(factor=factor, offset=offset) if by is not None:
+                return rewriter.add(node, op.Scale(weight * unit), x)
+            case op.ChannelAffine(factor=factor, offset=offset) if unit is not None:
                 along = (-1, *[1] * (len(shape) - 2))
-                scaled = rewriter.add_new(node.name, op.Scale(by * factor.reshape(along)), x)
+                scaled = rewriter.add_new(node.name, op.Scale(unit * factor.reshape(along)), x)
                 bias = np.zeros(1) if offset is None else offset.reshape(along)
                 return rewriter.add(node, op.AddConstant(bias), scaled)
         if isinstance(operation, op.Mul):

@@ -73,8 +73,8 @@ def fit(function: Function, measured: float, margin: float, error: float) -> op.
     bound = measured * margin
     series = interpolant(function, bound, points)
     if exact:
-        allowed = GROWTH * max(float(np.abs(narrow).sum()), margin * abs(float(narrow[1])))
-        while float(np.abs(series).sum()) > allowed and bound > 1.01 * measured:
+        limit = GROWTH * max(float(np.abs(narrow).sum()), margin * abs(float(narrow[1])))
+        while float(np.abs(series).sum()) > limit and bound > 1.01 * measured:
             bound = max(measured, 0.9 * bound)
             series = interpolant(function, bound, points)
     largest = float(np.abs(chebyshev.chebval(np.linspace(-1, 1, 257), series)).max())

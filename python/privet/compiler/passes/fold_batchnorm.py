@@ -38,9 +38,9 @@ def _fold_backward(rewriter: Rewriter, node: Node) -> int | None:
         case op.Conv2d() | op.Dense() as layer:
             return rewriter.add(node, affine(layer, factor, offset), *source.inputs)
         case op.ChannelAffine() as inner:
-            moved = offset if inner.offset is None else plus(inner.offset * factor, offset)
+            total_offset = offset if inner.offset is None else plus(inner.offset * factor, offset)
             uniform = inner.uniform and node.operation.uniform
-            joined = op.ChannelAffine(inner.factor * factor, moved, uniform=uniform)
+            joined = op.ChannelAffine(inner.factor * factor, total_offset, uniform=uniform)
             return rewriter.add(node, joined, *source.inputs)
         case op.Reshape() as reshape:
             folded = _through(rewriter, source, node.operation)

@@ -44,8 +44,8 @@ def fold_forward(graph: Graph) -> Graph:
         if not is_folded or not ends_well:
             return None
         base = rewriter.new[at]
-        for moved in reversed(reshapes):
-            base = rewriter.add_new(moved.name, moved.operation, base)
+        for reshape in reversed(reshapes):
+            base = rewriter.add_new(reshape.name, reshape.operation, base)
         return rewriter.add(node, op.Dense(weight, bias), base)
 
     return rewriter.walk(rewrite)

@@ -41,12 +41,14 @@ def keep_saturations(graph: Graph, ends: Mapping[int, tuple[float, float]]) -> t
         is_below, is_above = smallest < low - slack[0], largest > high + slack[1]
         count += is_below or is_above
         x = rewriter.new[node.inputs[0]]
-        over = _above(rewriter, node, x, low) if is_below else None
+        low_excess = _above(rewriter, node, x, low) if is_below else None
         if not is_above:
-            return x if over is None else _shifted(rewriter, node, over, low)
+            return x if low_excess is None else _shifted(rewriter, node, low_excess, low)
         excess = _above(rewriter, node, x, high)
-        within = rewriter.add_new(node.name, op.Sub(), x if over is None else over, excess)
-        return within if over is None else _shifted(rewriter, node, within, low)
+        within = rewriter.add_new(
+            node.name, op.Sub(), x if low_excess is None else low_excess, excess
+        )
+        return within if low_excess is None else _shifted(rewriter, node, within, low)
 
     return rewriter.walk(rewrite), count
 
@@ -56,5 +58,5 @@ def _above(rewriter: Rewriter, node: Node, x: int, bound: float) -> int:
     return rewriter.add_new(node.name, op.Relu(), _shifted(rewriter, node, x, -bound))
 
 
-def _shifted(rewriter: Rewriter, node: Node, x: int, by: float) -> int:
-    return x if by == 0 else rewriter.add_new(node.name, op.AddConstant(np.asarray(by)), x)
+def _shifted(rewriter: Rewriter, node: Node, x: int, offset: float) -> int:
+    return x if offset == 0 else rewriter.add_new(node.name, op.AddConstant(np.asarray(offset)), x)

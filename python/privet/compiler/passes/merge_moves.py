@@ -39,10 +39,10 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
             return x
         if shared and (x, plain, fine) in moves:
             return moves[x, plain, fine]
-        moved = rewriter.add(node, plain, x)
-        before[moved] = x, move
-        moves[x, plain, fine] = moved
-        return moved
+        result = rewriter.add(node, plain, x)
+        before[result] = x, move
+        moves[x, plain, fine] = result
+        return result
 
     return rewriter.walk(rewrite)
 

@@ -39,18 +39,18 @@ def closest_to_one(degree: int, low: float) -> tuple[Reals, float]:
     even, fine = np.linspace(low, 1.0, _GRID), np.geomspace(low, 1.0, _GRID)
     grid = np.unique(np.concatenate([even, fine]))
     basis = chebyshev.chebvander(grid, degree)[:, orders]
-    chosen = np.searchsorted(grid, np.geomspace(low, 1.0, count)).clip(0, len(grid) - 1)
+    places = np.searchsorted(grid, np.geomspace(low, 1.0, count)).clip(0, len(grid) - 1)
     coefficients: Reals = np.zeros(len(orders))
     largest = 1.0
     for _ in range(_EXCHANGES):
         signs = (-1.0) ** np.arange(count)
-        solved = np.linalg.solve(np.column_stack([basis[chosen], signs]), np.ones(count))
+        solved = np.linalg.solve(np.column_stack([basis[places], signs]), np.ones(count))
         coefficients, level = np.asarray(solved[:-1], dtype=np.float64), abs(float(solved[-1]))
         error = 1.0 - basis @ coefficients
         largest = float(np.abs(error).max())
         if largest <= level * (1.0 + 1e-6):
             break
-        chosen = _extremes(error, count)
+        places = _extremes(error, count)
     series = np.zeros(degree + 1)
     series[orders] = coefficients
     return series, largest
@@ -82,8 +82,8 @@ def stages(degrees: tuple[int, ...], low: float) -> list[Reals]:
 
 def composed(series: list[Reals], x: Reals) -> Reals:
     """The composition's values."""
-    for one in series:
-        x = np.asarray(chebyshev.chebval(x, one), dtype=np.float64)
+    for polynomial in series:
+        x = np.asarray(chebyshev.chebval(x, polynomial), dtype=np.float64)
     return x
 
 

@@ -471,8 +471,8 @@ class _OwnScales(_Placement):
         if (beyond := self.scale(x) + rise - ceiling) > 0:
             # Whichever has more bits, the value or the largest weight, loses them first.
             more = self.scale(x) + exponent(source) - rise - math.frexp(largest)[1]
-            lost = min(max((beyond + more) // 2, 0), beyond, self.scale(x))
-            x, rise = self.at(node, x, self.scale(x) - lost), rise - (beyond - lost)
+            loss = min(max((beyond + more) // 2, 0), beyond, self.scale(x))
+            x, rise = self.at(node, x, self.scale(x) - loss), rise - (beyond - loss)
         return self.add(node, self.scale(x) + rise, x)
 
     def product(self, node: Node, x: int, y: int) -> int:
@@ -485,8 +485,8 @@ class _OwnScales(_Placement):
     def at(self, node: Node, x: int, scale: int) -> int:
         """As `_Placement`. Shifts left by a bit what a truncation leaves in too narrow a ring."""
         left = self.ring_bits - (self.scale(x) - scale)
-        needed = exponent(self.rewriter.old.values[node.output]) + scale + GUARD_BITS
-        if 0 < scale < self.scale(x) and needed > left:
+        bits = exponent(self.rewriter.old.values[node.output]) + scale + GUARD_BITS
+        if 0 < scale < self.scale(x) and bits > left:
             x = super().at(node, x, scale - 1)
         return super().at(node, x, scale)
 

@@ -155,17 +155,17 @@ class _Ensemble:
 
     def _ends(self, values: Array) -> tuple[Array, Array]:
         """The least and the largest of each tree's values for each target."""
-        used = self._used()
-        low = values.min(axis=1, initial=np.inf, where=used, keepdims=True)
-        return low, values.max(axis=1, initial=-np.inf, where=used, keepdims=True)
+        mask = self._used()
+        low = values.min(axis=1, initial=np.inf, where=mask, keepdims=True)
+        return low, values.max(axis=1, initial=-np.inf, where=mask, keepdims=True)
 
     def _used(self) -> Array:
         """Which leaves are some tree's, by value; others pad."""
         trees, shape = self.trees, self.trees.values.shape
-        used = np.ones(shape[:2], dtype=bool)
+        mask = np.ones(shape[:2], dtype=bool)
         if trees.paths is not None:
-            used = (trees.paths != 0).any(axis=2) | (trees.offsets == 0)
-        return np.broadcast_to(used[:, :, None], shape)
+            mask = (trees.paths != 0).any(axis=2) | (trees.offsets == 0)
+        return np.broadcast_to(mask[:, :, None], shape)
 
     def _emit(
         self, operation: Operation, x: int, scale: int, magnitude: float | None, *others: int

@@ -111,31 +111,31 @@ def tabulate_functions(
             reciprocal = reciprocals(function, lows[x], magnitude, scale_bits)
             if reciprocal is not None:
                 return _joined(rewriter, node, reciprocal, scale_bits)
-        needed = math.frexp(magnitude)[1] + scale_bits + GUARD_BITS
-        if needed > RING_BITS[-1]:
+        bits = math.frexp(magnitude)[1] + scale_bits + GUARD_BITS
+        if bits > RING_BITS[-1]:
             raise OverflowRisk(
-                f"layer {node.name} (function): arguments up to {magnitude:.4g} need {needed} bits "
+                f"layer {node.name} (function): arguments up to {magnitude:.4g} need {bits} bits "
                 f"at scale {scale_bits}, and rings have at most {RING_BITS[-1]}. Bring inputs to "
                 "similar sizes, by a StandardScaler before the model, or scale the weights",
                 layer=node.name,
                 magnitude=magnitude,
-                bits_needed=needed,
+                bits_needed=bits,
             )
         domain = domain_of(function, lows[x], magnitude or 1.0, scale_bits)
         reach, excess = graph.values[node.output].magnitude or 0.0, EXCESS
         if function.degree is not None:
             # A polynomial of an argument at its margin is beyond the margin of values.
-            far = function(np.array([-magnitude, magnitude]))
-            reach, excess = max(reach, float(np.abs(far).max())), 1.0
+            end_values = function(np.array([-magnitude, magnitude]))
+            reach, excess = max(reach, float(np.abs(end_values).max())), 1.0
         domain = within(function, domain, ends[x], reach, scale_bits, excess)
         table = fit(function, domain, scale_bits, error)
         if table is None:
             domain = trimmed(function, domain, scale_bits)
             table = fit(function, domain, scale_bits, error)
-        measured = measured_domain(function, lows[x], magnitude or 1.0, scale_bits)
-        if table is None and measured.bits < domain.bits:
+        narrow_domain = measured_domain(function, lows[x], magnitude or 1.0, scale_bits)
+        if table is None and narrow_domain.bits < domain.bits:
             # What it becomes far outside may be where its own numbers end, as in log(1 - sigmoid).
-            domain = measured
+            domain = narrow_domain
             table = fit(function, domain, scale_bits, error)
         if table is None and not domain.rises and not is_reciprocal(function):
             for fine in FINER:
@@ -180,14 +180,14 @@ def domain_of(function: Function, low: float, magnitude: float, scale: int) -> D
     unit = 2.0**-scale
     for power in range(-1, LARGEST_TAIL + 1):
         end = 2.0**power
-        far = end * np.geomspace(1.0, REACH / end, 200)
-        near = np.concatenate([np.linspace(0.0, end, 200), far])
+        far_points = end * np.geomspace(1.0, REACH / end, 200)
+        near_points = np.concatenate([np.linspace(0.0, end, 200), far_points])
         below = [
             float(np.abs(function(-reach) - function(np.array([at]))).max())
-            for reach, at in ((near, 0.0), (far, -end))
+            for reach, at in ((near_points, 0.0), (far_points, -end))
         ]
-        right = function(far) - function(np.array([end]))
-        rises = [float(np.abs(right - slope * (far - end)).max()) for slope in (0.0, 1.0)]
+        right = function(far_points) - function(np.array([end]))
+        rises = [float(np.abs(right - slope * (far_points - end)).max()) for slope in (0.0, 1.0)]
         if min(rises) > unit:
             continue
         if below[0] == 0.0:
@@ -229,12 +229,12 @@ def within(
         return domain
     sides = [np.linspace(at, end, 4097) for at, end in zip(measured, (first, last), strict=True)]
     values = [np.abs(function(side)) for side in sides]
-    far = [not float(value.max()) <= excess * reach for value in values]
-    if sum(far) != 1:
+    is_beyond = [not float(value.max()) <= excess * reach for value in values]
+    if sum(is_beyond) != 1:
         return domain
-    side, value = sides[far[1]], values[far[1]]
+    side, value = sides[is_beyond[1]], values[is_beyond[1]]
     beyond = float(side[np.flatnonzero(~(value <= reach))[0]])
-    if far[1]:
+    if is_beyond[1]:
         top = math.ceil(beyond / END) * END
         bits = max(math.ceil(math.log2((top - first) / unit)), INDEX_BITS[0] + 1)
         return Domain(round(top / unit) - (1 << bits), bits)
@@ -268,8 +268,8 @@ def trimmed(function: Function, domain: Domain, scale: int) -> Domain:
     """The domain without a part below, or above, in which the function is constant."""
     unit = 2.0**-scale
 
-    def is_constant(end: int, far: int) -> bool:
-        x = unit * (end + np.sign(far - end) * np.geomspace(1.0, abs(far - end), 1025))
+    def is_constant(end: int, far_end: int) -> bool:
+        x = unit * (end + np.sign(far_end - end) * np.geomspace(1.0, abs(far_end - end), 1025))
         return bool(np.abs(function(x) - function(np.array([end * unit]))).max() <= unit / 4.0)
 
     for bits in range(INDEX_BITS[0] + 1, domain.bits):
@@ -288,7 +288,7 @@ def parts(
     if that takes too many."""
     unit, end = 2.0**-scale, domain.low + (1 << domain.bits)
     most = float(np.abs(function(np.linspace(domain.low * unit, end * unit, 4097))).max())
-    allowed = max(unit, relative_error(scale) * most)
+    tolerance = max(unit, relative_error(scale) * most)
     while True:
         for index_bits in (PIECE_BITS, INDEX_BITS[-1]):
             tables: list[op.Piecewise] = []
@@ -296,13 +296,13 @@ def parts(
             while at < end and len(tables) < MOST_PIECES:
                 base = float(function(np.array([at * unit]))[0]) if tables else 0.0
                 step = Step("shift", (len(function.steps),), -base)
-                changed = Function((*function.steps, step)) if tables else function
+                new_function = Function((*function.steps, step)) if tables else function
                 fitting = [
                     table
                     for bits in range(index_bits + 1, domain.bits + 1)
                     if at + (1 << bits - 1) < end or bits == index_bits + 1
-                    for table in [op.Piecewise(changed, at, bits, index_bits)]
-                    if _error(table, scale)[0] <= allowed
+                    for table in [op.Piecewise(new_function, at, bits, index_bits)]
+                    if _error(table, scale)[0] <= tolerance
                 ]
                 if not fitting:
                     break
@@ -310,9 +310,9 @@ def parts(
                 at += 1 << fitting[-1].bits
             if at >= end:
                 return tuple(tables)
-        if allowed >= error * most:
+        if tolerance >= error * most:
             return None
-        allowed = min(2.0 * allowed, error * most)
+        tolerance = min(2.0 * tolerance, error * most)
 
 
 def is_reciprocal(function: Function) -> bool:
@@ -400,10 +400,10 @@ def fit(function: Function, domain: Domain, scale: int, error: float) -> op.Piec
         if index_bits >= domain.bits:
             break
         table = op.Piecewise(function, domain.low, domain.bits, index_bits)
-        off, most = _error(table, scale)
-        if off <= max(2.0**-scale, relative_error(scale) * most):
+        max_error, most = _error(table, scale)
+        if max_error <= max(2.0**-scale, relative_error(scale) * most):
             return table
-        if off > error * most and index_bits == INDEX_BITS[-1]:
+        if max_error > error * most and index_bits == INDEX_BITS[-1]:
             return None
     return table
 

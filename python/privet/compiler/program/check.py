@@ -129,22 +129,22 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
     for id, value in enumerate(program.values):
         if not 0 <= value.scale < program.ring_bits:
             yield f"value {id}", f"scale {value.scale}"
-    written: set[int] = set()
+    written_ids: set[int] = set()
     for entry in program.inputs:
         if not (math.isfinite(entry.magnitude) and entry.magnitude > 0):
             yield f"input {entry.name}", f"magnitude {entry.magnitude}"
-        yield from _write(program, written, entry.value, f"input {entry.name}")
+        yield from _write(program, written_ids, entry.value, f"input {entry.name}")
     for state in program.state:
-        yield from _write(program, written, state.input, f"state {state.name}")
+        yield from _write(program, written_ids, state.input, f"state {state.name}")
     for operation in program.operations:
         place = f"operation {operation.name} ({operation.op})"
-        missing = [id for id in operation.inputs if id not in written]
+        missing = [id for id in operation.inputs if id not in written_ids]
         if missing or not operation.inputs:
             yield place, f"reads value {missing} before it is written"
-        yield from _write(program, written, operation.output, place)
+        yield from _write(program, written_ids, operation.output, place)
         yield from ((place, problem) for problem in _operation(program, operation))
     for output in program.outputs:
-        if output.value not in written:
+        if output.value not in written_ids:
             yield f"output {output.name}", f"value {output.value} is never written"
         elif output.kind not in OUTPUT_KINDS:
             yield f"output {output.name}", f"a kind {output.kind!r}"
@@ -153,11 +153,11 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
             if not 0 <= output.client.axis < max(rank, 1):
                 yield f"output {output.name}", f"axis {output.client.axis} of {rank} axes"
     for state in program.state:
-        if not {state.input, state.output} <= written:
+        if not {state.input, state.output} <= written_ids:
             yield f"state {state.name}", f"value {state.output} is never written"
         elif program.values[state.input] != program.values[state.output]:
             yield f"state {state.name}", "leaves another shape or scale than it begins with"
-    if program.head is not None and written.issuperset(o.value for o in program.outputs):
+    if program.head is not None and written_ids.issuperset(o.value for o in program.outputs):
         sizes = {o.name: math.prod(program.values[o.value].shape) for o in program.outputs}
         yield from check_head(program.head, sizes)
     if program.front is not None:
@@ -178,10 +178,12 @@ def _batch(program: Program) -> Iterator[tuple[str, str]]:
             yield name, f"shape {list(program.values[id].shape)} for a batch of {program.batch}"
 
 
-def _write(program: Program, written: set[int], id: int, place: str) -> Iterator[tuple[str, str]]:
-    if id in written or not 0 <= id < len(program.values):
+def _write(
+    program: Program, written_ids: set[int], id: int, place: str
+) -> Iterator[tuple[str, str]]:
+    if id in written_ids or not 0 <= id < len(program.values):
         yield place, f"writes value {id}, which is taken or does not exist"
-    written.add(id)
+    written_ids.add(id)
 
 
 def _operation(program: Program, operation: ProgramOperation) -> Iterator[str]:

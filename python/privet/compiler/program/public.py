@@ -277,8 +277,8 @@ def _usual_kinds(operations: Sequence[ProgramOperation]) -> defaultdict[int, str
     perhaps in another shape, all else is real."""
     usual: defaultdict[int, str] = defaultdict(lambda: "real")
     for operation in operations:
-        same = operation.inputs[:1] if operation.op == "reshape" else ()
-        if operation.op == "argmax" or any(usual[id] == "integer" for id in same):
+        sources = operation.inputs[:1] if operation.op == "reshape" else ()
+        if operation.op == "argmax" or any(usual[id] == "integer" for id in sources):
             usual[operation.output] = "integer"
     return usual
 

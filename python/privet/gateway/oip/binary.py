@@ -98,9 +98,9 @@ class _Tail:
         left = len(self._data) - self._at
         if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= left:
             raise InputError(f"input {name} has {SIZE} {size!r}; {left} bytes are left")
-        taken = self._data[self._at : self._at + size]
+        data = self._data[self._at : self._at + size]
         self._at += size
-        return taken
+        return data
 
     def end(self) -> None:
         left = len(self._data) - self._at

@@ -170,13 +170,13 @@ class Exchange:
     async def _ended(self, backend: Backend, name: str, version: str) -> dict[str, Any]:
         model = await backend.client.model(name, _number(version))
         tally = self.observer.models[name]
-        ended = {
+        statistics = {
             "success": {"count": tally.done, "ns": int(tally.done_seconds * 1e9)},
             "fail": {"count": tally.failed, "ns": int(tally.failed_seconds * 1e9)},
         }
         row = {"name": name, "version": str(model.version), "last_inference": int(tally.last * 1e3)}
         row |= {"inference_count": tally.done, "execution_count": tally.inferences}
-        return {**row, "inference_stats": ended}
+        return {**row, "inference_stats": statistics}
 
     async def metadata(self, name: str, version: str) -> ModelMetadata:
         """A model's inputs and outputs. Raises what `ServiceClient.model` does."""

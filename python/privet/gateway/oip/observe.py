@@ -53,7 +53,7 @@ class Observer:
     @web.middleware
     async def log(self, request: web.Request, handler: Handler) -> web.StreamResponse:
         """Logs and counts a call; models that nobody serves have no name of their own."""
-        started = time.monotonic()
+        start = time.monotonic()
         header = request.headers.get(tracing.HEADER)
         resource = request.match_info.route.resource
         method = request.method if request.method in METHODS else "other"
@@ -66,7 +66,7 @@ class Observer:
                 response.headers[tracing.HEADER] = header
             if span is not None:
                 span.add(status=response.status)
-            _log.info("call", extra={**fields, "seconds": round(time.monotonic() - started, 6)})
+            _log.info("call", extra={**fields, "seconds": round(time.monotonic() - start, 6)})
         return response
 
     def metrics(self) -> str:

@@ -214,8 +214,10 @@ def _shares(rows: Sequence[Mapping[str, Any]], parts: Sequence[str]) -> Grid:
                 row for row in rows if (row["network"], row["family"]) == (network, family)
             ]
             whole = sum(row["value"] for row in family_rows) or 1.0
-            named = sum(row["value"] for row in family_rows if row["part"].endswith(tuple(parts)))
-            by_network.setdefault(network, {})[_scheme(family)] = 100 * named / whole
+            subtotal = sum(
+                row["value"] for row in family_rows if row["part"].endswith(tuple(parts))
+            )
+            by_network.setdefault(network, {})[_scheme(family)] = 100 * subtotal / whole
     return _grid(by_network)
 
 
@@ -301,6 +303,6 @@ def figure_8(at: Workplace) -> Grid:
     cells = figures.regimes(_single(at))
     rows: dict[str, dict[str, Cell]] = {}
     for phase in dict.fromkeys(row["phase"] for row in cells):
-        won = Counter(row["family"] for row in cells if row["phase"] == phase)
-        rows[f"networks won, {phase}"] = {name: float(count) for name, count in won.items()}
+        wins = Counter(row["family"] for row in cells if row["phase"] == phase)
+        rows[f"networks won, {phase}"] = {name: float(count) for name, count in wins.items()}
     return _grid(rows)

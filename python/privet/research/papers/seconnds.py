@@ -152,8 +152,8 @@ def table_4(at: Workplace) -> Grid:
         count = _transfers(suite.cost(program, 1)) / 1e6
         for transfers in ("soft-spoken", "silent"):
             run = at.run(_model(at), replace(suite, transfers=transfers))
-            spent = _of(run, "offline", lambda layer: layer.operator == "ot")
-            rows[f"{name}, {transfers}"] = [count, _seconds(spent), _bytes(spent) / MIB]
+            ot_layers = _of(run, "offline", lambda layer: layer.operator == "ot")
+            rows[f"{name}, {transfers}"] = [count, _seconds(ot_layers), _bytes(ot_layers) / MIB]
     return Grid(("millions", "seconds", "MiB"), rows)
 
 

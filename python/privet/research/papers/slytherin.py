@@ -52,9 +52,9 @@ def _nn5(at: Workplace, batch: int) -> Run:
 
 
 def table_1(at: Workplace) -> Grid:
-    one, most = (_nn5(at, batch).online.seconds for batch in (1, 2 if at.quick else BATCH))
+    single, most = (_nn5(at, batch).online.seconds for batch in (1, 2 if at.quick else BATCH))
     batches = -(-LARGE // BATCH)
-    return Grid(("batch 1", "batch 83", "batch 4096"), {"Privet": [one, most, batches * most]})
+    return Grid(("batch 1", "batch 83", "batch 4096"), {"Privet": [single, most, batches * most]})
 
 
 def figure_4(at: Workplace) -> Grid:
@@ -111,9 +111,11 @@ def links(at: Workplace) -> Grid:
     model, cohorts = ("nn5", (2,)) if at.quick else ("nn20", (3, 5, 10))
     for members in cohorts:
         memory = LAYERED if members >= 10 else None
-        near, far = (at.run(model, Ckks.cohort(members), 1, memory, link) for link in (None, LINK))
-        megabytes = (far.online.bytes_client + far.online.bytes_server) / 1e6
-        cells = near.online.seconds, far.online.seconds, far.online.rounds, megabytes
+        loopback, remote = (
+            at.run(model, Ckks.cohort(members), 1, memory, link) for link in (None, LINK)
+        )
+        megabytes = (remote.online.bytes_client + remote.online.bytes_server) / 1e6
+        cells = loopback.online.seconds, remote.online.seconds, remote.online.rounds, megabytes
         rows[f"{members} parties"] = cells
     return Grid(("loopback, s", "links, s", "rounds", "MB"), rows)
 
@@ -127,10 +129,10 @@ def table_3(at: Workplace) -> Grid:
     rows: dict[str, Sequence[Cell]] = {}
     for name, (suite, batch) in cases.items():
         memory = LAYERED if suite.collective else None
-        needed = 0.0 if memory else _server_bytes(at, suite, batch)
+        server_bytes = 0.0 if memory else _server_bytes(at, suite, batch)
         row = f"{name}, batch {batch}"
-        if needed > machine_memory():
-            rows[row] = [f"needs {needed / 1e9:.0f} GB", None, None, None]
+        if server_bytes > machine_memory():
+            rows[row] = [f"needs {server_bytes / 1e9:.0f} GB", None, None, None]
             continue
         seconds = at.run(DEEPEST, suite, batch, memory).online.seconds
         rows[row] = [seconds, seconds / batch, batch / seconds, seconds / LAYERS]

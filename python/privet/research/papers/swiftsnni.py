@@ -221,8 +221,8 @@ def threads(at: Workplace) -> Grid:
     rows: dict[str, Sequence[Cell]] = {}
     for batch in (1, 2) if at.quick else (1, 2, 4, 8, 16, 32):
         run = at.run("m1", Fss(), batch)
-        both = run.offline.seconds + run.online.seconds
-        rows[f"batch {batch}"] = [run.offline.seconds, run.online.seconds, batch / both]
+        total = run.offline.seconds + run.online.seconds
+        rows[f"batch {batch}"] = [run.offline.seconds, run.online.seconds, batch / total]
     return Grid(("offline", "online", "samples/s"), rows)
 
 

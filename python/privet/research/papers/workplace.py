@@ -204,9 +204,9 @@ class Workplace:
 
         def make(smaller: int) -> dict[str, Record]:
             self.say(f"{model}, batch {smaller}, by its costs")
-            chosen = settings(names)
-            prices = units.fit(known) if known else _nothing(chosen)
-            costs = cost_settings(self.model(model), chosen, smaller, lambda: prices)
+            selection = settings(names)
+            prices = units.fit(known) if known else _nothing(selection)
+            costs = cost_settings(self.model(model), selection, smaller, lambda: prices)
             for setting, cost in costs.items():
                 if isinstance(cost, str):
                     self.say(f"left out: {model}, {setting.name}: {cost}")
@@ -231,9 +231,9 @@ class Workplace:
             self.say(f"left out: {case.case}: {case.reason}")
 
 
-def _nothing(chosen: Iterable[Setting]) -> units.UnitCosts:
+def _nothing(selection: Iterable[Setting]) -> units.UnitCosts:
     """Unit costs by which all work of these settings is free."""
     free: dict[str, units.Prices] = {
-        f"{setting.kind} {phase}": {} for setting in chosen for phase in ("offline", "online")
+        f"{setting.kind} {phase}": {} for setting in selection for phase in ("offline", "online")
     }
     return units.UnitCosts(free, free, "none", 1)

@@ -38,8 +38,8 @@ def colours(families: Sequence[str]) -> dict[str, str]:
 
 def _family(rows: Sequence[Row]) -> alt.Color:
     """A family's colour, the same in every figure; the legend has those that the figure shows."""
-    shown = {row["family"] for row in rows}
-    palette = {name: colour for name, colour in colours(FAMILIES).items() if name in shown}
+    families = {row["family"] for row in rows}
+    palette = {name: colour for name, colour in colours(FAMILIES).items() if name in families}
     scale = alt.Scale(domain=list(palette), range=list(palette.values()))
     return alt.Color("family:N", title=None, scale=scale, legend=_below(3))
 
@@ -95,8 +95,8 @@ def amounts(rows: Sequence[Row], title: str) -> alt.TopLevelMixin:
         y=alt.Y("network:N", title=None, sort=list(NETWORKS)),
         color=_family(rows),
     )
-    both: alt.TopLevelMixin = alt.vconcat(whole, shares(rows)).resolve_scale(color="independent")
-    return both
+    chart: alt.TopLevelMixin = alt.vconcat(whole, shares(rows)).resolve_scale(color="independent")
+    return chart
 
 
 def shares(rows: Sequence[Row]) -> alt.Chart:
@@ -165,11 +165,11 @@ class Figure:
 
 def drawings(records: Sequence[Record], prices: Prices) -> list[Figure]:
     """Figures 1 to 7 and 8 (a) of the paper, as far as there are records for them."""
-    drawn: list[Figure] = []
+    result: list[Figure] = []
     for model in tables.swept_subjects(records):
         rows = figures.batch_sweep(records, model)
         text = f"Figure 1: throughput of {model} by batch on WAN_F, predicted. {tables.remark(1)}"
-        drawn.append(Figure(f"batch-sweep-{model}", rows, batch_sweep, text))
+        result.append(Figure(f"batch-sweep-{model}", rows, batch_sweep, text))
     slowest = figures.slowest_material(records)
     if slowest is not None:
         text = (
@@ -177,45 +177,45 @@ def drawings(records: Sequence[Record], prices: Prices) -> list[Figure]:
             f"{slowest.setting.name} on WAN_S, by the size of the pool (simulated). "
             f"{tables.remark(2)}"
         )
-        drawn.append(Figure("pools", figures.pools(slowest), pools, text))
+        result.append(Figure("pools", figures.pools(slowest), pools, text))
     if rows := figures.contexts(records):
         text = "Figure 6: latency of BERT-Tiny by its tokens on WAN_M, batch 1, predicted. "
-        drawn.append(Figure("contexts", rows, contexts, text + tables.remark(6)))
+        result.append(Figure("contexts", rows, contexts, text + tables.remark(6)))
     for model in tables.drawn_subjects(records):
-        drawn += _parts(records, model, prices)
-        drawn += _regimes(records, model)
-    return drawn
+        result += _parts(records, model, prices)
+        result += _regimes(records, model)
+    return result
 
 
 def _parts(records: Sequence[Record], model: str, prices: Prices) -> list[Figure]:
     """Figures 3, 4, 5 and 7, which the paper has for its largest batches."""
-    chosen = tables.largest_batches(records, model)
-    sizes = sorted({record.batch for record in chosen})
+    largest = tables.largest_batches(records, model)
+    sizes = sorted({record.batch for record in largest})
     size = "batch 1" if sizes == [1] else f"each suite's largest batch (up to {sizes[-1]})"
     dollars = f"dollars a sample, prices {prices.name}"
     return [
         Figure(
             f"time-parts-{model}",
-            figures.time_parts(chosen),
+            figures.time_parts(largest),
             shares,
             f"Figure 3: where the time of {model} goes, {size}, predicted.",
         ),
         Figure(
             f"cost-parts-{model}",
-            figures.cost_parts(chosen, prices),
+            figures.cost_parts(largest, prices),
             lambda rows: amounts(rows, dollars),
             f"Figure 4: what a sample of {model} costs, {size}, predicted. {tables.remark(4)}",
         ),
         Figure(
             f"energy-parts-{model}",
-            figures.energy_parts(chosen),
+            figures.energy_parts(largest),
             lambda rows: amounts(rows, "joules a sample"),
             f"Figure 5: energy of a sample of {model} by the paper's power table, idle apart, "
             f"{size}, predicted. {tables.remark(5)}",
         ),
         Figure(
             f"speed-sweep-{model}",
-            figures.speed_sweep(chosen),
+            figures.speed_sweep(largest),
             speed_sweep,
             f"Figure 7: time of a sample of {model} on WAN_M if computing alone went faster, "
             f"{size}, predicted. {tables.remark(7)}",
@@ -229,33 +229,33 @@ def _regimes(records: Sequence[Record], model: str) -> list[Figure]:
     by network among all."""
     single = tables.of_subject(records, model, 1)
     most = tables.largest_batches(records, model)
-    drawn = [*_maps("", "latency (batch 1)", model, tables.tight(single))]
+    result = [*_maps("", "latency (batch 1)", model, tables.tight(single))]
     if any(record.batch > 1 for record in tables.tight(most)):
         goal = "throughput (each suite's largest batch)"
-        drawn += _maps("-throughput", goal, model, tables.tight(most))
+        result += _maps("-throughput", goal, model, tables.tight(most))
     if len(tables.tight(single)) < len(single):
         text = (
             f"Figure 8 (a) with suites whose client sees values in a random order: the best "
             f"latency (batch 1) for {model}, predicted."
         )
         rows = figures.regimes(single)
-        drawn.append(Figure(f"regimes-with-stream-{model}", rows, regimes, text))
-    return drawn
+        result.append(Figure(f"regimes-with-stream-{model}", rows, regimes, text))
+    return result
 
 
-def _maps(end: str, goal: str, model: str, chosen: Sequence[Record]) -> list[Figure]:
-    if not chosen:
+def _maps(end: str, goal: str, model: str, records: Sequence[Record]) -> list[Figure]:
+    if not records:
         return []
     return [
         Figure(
             f"regimes{end}-{model}",
-            figures.regimes(chosen),
+            figures.regimes(records),
             regimes,
             f"Figure 8 (a): the suite with the best {goal} for {model}, predicted.",
         ),
         Figure(
             f"computing-regimes{end}-{model}",
-            figures.computing_regimes(chosen),
+            figures.computing_regimes(records),
             computing_regimes,
             f"Figure 8 (a) by computing: the suite with the best {goal} for {model} at 70 ms, "
             "predicted.",

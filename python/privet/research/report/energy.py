@@ -75,9 +75,9 @@ def transfer_power(network: Network) -> Power:
 
 def energy(prediction: Prediction) -> tuple[Energy, Energy]:
     """Joules of a batch, offline and online, of both parties and, offline, a dealer."""
-    dealt = prediction.record.setting.dealer
+    has_dealer = prediction.record.setting.dealer
     return (
-        _phase(prediction.offline, prediction.network, 3 if dealt else 2),
+        _phase(prediction.offline, prediction.network, 3 if has_dealer else 2),
         _phase(prediction.online, prediction.network, 2),
     )
 

@@ -36,12 +36,12 @@ def batch_sweep(records: Sequence[Record], model: str) -> list[Row]:
         prediction.record.setting: prediction for prediction in predictions if prediction.batch == 1
     }
     for cost in predictions:
-        one = single.get(cost.record.setting)
-        if one is None:
+        single_cost = single.get(cost.record.setting)
+        if single_cost is None:
             continue
         for phase, now, before in (
-            ("online", cost.online_throughput, one.online_throughput),
-            ("offline + online", cost.throughput, one.throughput),
+            ("online", cost.online_throughput, single_cost.online_throughput),
+            ("offline + online", cost.throughput, single_cost.throughput),
         ):
             rows.append(
                 {
@@ -87,8 +87,8 @@ def pools(record: Record) -> list[Row]:
     ]
 
 
-def _each(chosen: Sequence[Record]) -> list[Prediction]:
-    return [cost for network in PRESETS.values() for cost in best_of_families(chosen, network)]
+def _each(records: Sequence[Record]) -> list[Prediction]:
+    return [cost for network in PRESETS.values() for cost in best_of_families(records, network)]
 
 
 def time_parts(chosen: Sequence[Record]) -> list[Row]:
@@ -96,12 +96,14 @@ def time_parts(chosen: Sequence[Record]) -> list[Row]:
     rows: list[Row] = []
     for cost in _each(chosen):
         for phase, parts in (("offline", cost.offline), ("online", cost.online)):
-            shown = {
+            seconds_of = {
                 "computing": parts.computing,
                 "transfer": parts.transfer - parts.hidden,
                 "waiting": parts.waiting,
             }
-            rows += [_part(cost, f"{phase} {name}", seconds) for name, seconds in shown.items()]
+            rows += [
+                _part(cost, f"{phase} {name}", seconds) for name, seconds in seconds_of.items()
+            ]
     return rows
 
 
@@ -119,8 +121,8 @@ def energy_parts(chosen: Sequence[Record]) -> list[Row]:
     return [
         _part(cost, f"{phase} {name}", joules / cost.batch)
         for cost in _each(chosen)
-        for phase, used in zip(("offline", "online"), energy(cost), strict=True)
-        for name, joules in vars(used).items()
+        for phase, energy_use in zip(("offline", "online"), energy(cost), strict=True)
+        for name, joules in vars(energy_use).items()
     ]
 
 
@@ -230,13 +232,13 @@ def computing_regimes(chosen: Sequence[Record]) -> list[Row]:
     ]
 
 
-def _quickest(chosen: Sequence[Record], rtt: float, speed: float) -> list[Row]:
+def _quickest(records: Sequence[Record], rtt: float, speed: float) -> list[Row]:
     """For both phases and each bandwidth, the family that takes least time for a sample."""
     rows: list[Row] = []
     for online in (True, False):
         for bits in BANDWIDTHS:
             network = Network("", rtt, bits)
-            costs = best_of_families(chosen, network, online=online, speed=speed)
+            costs = best_of_families(records, network, online=online, speed=speed)
             best = min(costs, key=lambda cost: seconds_per_sample(cost, online=online))
             rows.append(
                 {

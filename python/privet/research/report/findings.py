@@ -31,19 +31,22 @@ def findings(records: Sequence[Record], prices: Prices) -> list[Finding]:
     names = {record.model for record in records if tables.subject(record) == model}
     rows = [row for row in tables.predicted(records, prices) if row["model"] in names]
     rows = [row for row in rows if row["batch"] == 1]
-    near, far = ([row for row in rows if row["network"] == network] for network in (NEAR, FAR))
+    near_rows, far_rows = (
+        [row for row in rows if row["network"] == network] for network in (NEAR, FAR)
+    )
     winners = {
         network: _least([row for row in rows if row["network"] == network], "latency")["setting"]
         for network in dict.fromkeys(row["network"] for row in rows)
     }
     return [
         Finding(
-            f"{model} takes least time a sample with {_time(near)} on {NEAR}, and with "
-            f"{_time(far)} on {FAR}.",
+            f"{model} takes least time a sample with {_time(near_rows)} on {NEAR}, and with "
+            f"{_time(far_rows)} on {FAR}.",
             f"time-parts-{model}",
         ),
         Finding(
-            f"It costs least with {_money(near)} on {NEAR}, and with {_money(far)} on {FAR}.",
+            f"It costs least with {_money(near_rows)} on {NEAR}, and with "
+            f"{_money(far_rows)} on {FAR}.",
             f"cost-parts-{model}",
         ),
         Finding(
@@ -70,10 +73,12 @@ def _money(rows: Sequence[Row]) -> str:
 
 def _listed(winners: dict[str, str]) -> str:
     """`A is fastest on X and Y; B is fastest on Z`."""
-    where: dict[str, list[str]] = {}
+    networks_of: dict[str, list[str]] = {}
     for network, setting in winners.items():
-        where.setdefault(setting, []).append(network)
-    sentences = [f"{setting} is fastest on {_series(places)}" for setting, places in where.items()]
+        networks_of.setdefault(setting, []).append(network)
+    sentences = [
+        f"{setting} is fastest on {_series(places)}" for setting, places in networks_of.items()
+    ]
     return "; ".join(sentences)
 
 

@@ -27,14 +27,14 @@ def write(records: Sequence[Record], output: Path, prices: Prices) -> list[Path]
     if not tables.plain(records):
         raise Misuse("there is no record of the loopback to predict from: `privet study measure`")
     output.parent.mkdir(parents=True, exist_ok=True)
-    page, written = Page("What private inference costs", LEGEND), [output]
+    page, paths = Page("What private inference costs", LEGEND), [output]
     figures_drawn = {drawing.name: drawing for drawing in drawings(records, prices)}
 
     def draw(name: str) -> None:
         figure = figures_drawn.pop(name)
         chart = figure.draw(figure.rows)
         page.figure(figure.name, chart, figure.caption)
-        written.extend([_write_png(output, name, chart), _write_csv(output, name, figure.rows)])
+        paths.extend([_write_png(output, name, chart), _write_csv(output, name, figure.rows)])
 
     for finding in findings(records, prices):
         page.finding(finding.text)
@@ -46,14 +46,14 @@ def write(records: Sequence[Record], output: Path, prices: Prices) -> list[Path]
     page.heading("Tables")
     for name, heading, shown, rows in _tables(records, prices):
         page.table(name, heading, shown, rows)
-        written.append(_write_csv(output, name, rows))
+        paths.append(_write_csv(output, name, rows))
     page.heading("More figures, after those of the paper")
     for name in list(figures_drawn):
         draw(name)
     page.heading("Sources")
     _cite(page, records, prices)
     output.write_text(page.render())
-    return written
+    return paths
 
 
 def _cite(page: Page, records: Sequence[Record], prices: Prices) -> None:

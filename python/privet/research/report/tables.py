@@ -74,7 +74,7 @@ def predicted(records: Iterable[Record], prices: Prices) -> list[Row]:
 
 def _predicted(cost: Prediction, prices: Prices) -> Row:
     record, network = cost.record, cost.network.name
-    spent = per_batch(cost, prices)
+    expense = per_batch(cost, prices)
     offline, online = energy(cost)
 
     def paper(table: str, *, offline: bool) -> float | None:
@@ -97,7 +97,7 @@ def _predicted(cost: Prediction, prices: Prices) -> Row:
         "online_throughput": cost.online_throughput,
         "paper_online_throughput": paper("throughput", offline=False),
         "pipelined_throughput": cost.pipelined_throughput,
-        "dollars_per_sample": spent.dollars / record.batch,
+        "dollars_per_sample": expense.dollars / record.batch,
         "joules_per_sample": (offline + online).joules / record.batch,
         "idle_joules_per_sample": (offline + online).idle / record.batch,
     }

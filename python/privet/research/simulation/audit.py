@@ -77,9 +77,9 @@ class Audit:
         jobs = [job for job, start in self.running.items() if start.machine == name]
         for job in jobs:
             del self.running[job]
-        gone = [entry for entry, (_, machine) in self.entries.items() if machine == name]
-        self.spent.update(gone)
-        for entry in gone:
+        lost_entries = [entry for entry, (_, machine) in self.entries.items() if machine == name]
+        self.spent.update(lost_entries)
+        for entry in lost_entries:
             del self.entries[entry]
         return jobs
 
@@ -189,9 +189,9 @@ class Audit:
             _require(core not in host.cores, f"core {core} of {start.machine} is taken")
             host.cores[core] = start.job
         host.memory[start.job] = start.memory
-        taken = sum(host.memory.values())
+        memory = sum(host.memory.values())
         most = host.machine.memory - host.aside
-        _require(taken <= most, f"{taken} bytes on {start.machine} are too many")
+        _require(memory <= most, f"{memory} bytes on {start.machine} are too many")
         self.running[start.job] = start
         pinned = start.material is not None or self._names(start)
         _require(pinned or not host.draining, f"{start.job} starts on a machine that is drained")

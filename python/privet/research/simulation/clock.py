@@ -133,9 +133,9 @@ class Clock:
         usage = Usage(now - began, truth.memory, truth.material, len(start.cores))
         self._scheduler.finished(now, job, usage)
         if start.phase is Phase.ON:
-            whose = (start.request, start.model, start.client, start.batch)
+            owner = (start.request, start.model, start.client, start.batch)
             arrived = self._arrived[start.request]
-            self._record.inputs.append(InputRecord(*whose, arrived, began, now))
+            self._record.inputs.append(InputRecord(*owner, arrived, began, now))
 
     def _kill(self, now: float, job: str) -> None:
         self._ends = [end for end in self._ends if end[1] != job]
@@ -146,9 +146,9 @@ class Clock:
 
     def _log(self, now: float, job: str, done: bool) -> tuple[float, Start]:
         began, start = self._started.pop(job)
-        whose = (start.request, start.model, start.client, start.phase)
-        where = (start.machine, start.cores, start.memory)
-        self._record.jobs.append(JobRecord(job, *whose, *where, began, now, done))
+        owner = (start.request, start.model, start.client, start.phase)
+        place = (start.machine, start.cores, start.memory)
+        self._record.jobs.append(JobRecord(job, *owner, *place, began, now, done))
         return began, start
 
 
@@ -173,10 +173,10 @@ def sequential(
         ):
             for phase in Phase:
                 demand = truth.expected(Key(submission.model, submission.suite, batch, phase))
-                taken = demand.on(machine.cores).seconds
-                end = now + taken * (1 + jitter * chance.uniform(-1, 1))
+                duration = demand.on(machine.cores).seconds
+                end = now + duration * (1 + jitter * chance.uniform(-1, 1))
                 job = f"{submission.id}/{phase}#{number}"
-                where = (machine.name, cores, demand.memory)
+                place = (machine.name, cores, demand.memory)
                 record.jobs.append(
                     JobRecord(
                         job,
@@ -184,14 +184,14 @@ def sequential(
                         submission.model,
                         submission.client,
                         phase,
-                        *where,
+                        *place,
                         now,
                         end,
                     )
                 )
                 if phase is Phase.ON:
-                    whose = (submission.id, submission.model, submission.client, batch)
-                    record.inputs.append(InputRecord(*whose, arrival.at, now, end))
+                    owner = (submission.id, submission.model, submission.client, batch)
+                    record.inputs.append(InputRecord(*owner, arrival.at, now, end))
                 now = end
         record.outcomes[submission.id] = Outcome.DONE
     return record

@@ -70,8 +70,8 @@ def _measure(policy: Policy, queued: int, decisions: int) -> Overhead:
     for step in range(decisions):
         now = float(step + 1)
         ends.append(_timed(scheduler.finished, now, running.pop(0), Usage(3.0, GIB))[0])
-        taken, actions = _timed(scheduler.decide, now)
-        decides.append(taken)
+        duration, actions = _timed(scheduler.decide, now)
+        decides.append(duration)
         running += [action.job for action in actions if isinstance(action, Start)]
         _submit(scheduler, queued + step, now)
     decides.sort()
@@ -85,7 +85,7 @@ def _submit(scheduler: Scheduler, number: int, now: float) -> None:
     scheduler.submit(now, Submission(f"r{number}", client, model, suite))
 
 
-def _timed(call: Callable[P, T], *args: P.args, **named: P.kwargs) -> tuple[float, T]:
+def _timed(call: Callable[P, T], *args: P.args, **kwargs: P.kwargs) -> tuple[float, T]:
     began = time.thread_time()
-    result = call(*args, **named)
+    result = call(*args, **kwargs)
     return time.thread_time() - began, result

@@ -85,9 +85,9 @@ def figures(record: Record) -> Figures:
         by_model.setdefault(item.model, []).extend([item.end - item.arrival] * item.count)
     makespan = max(entry.end for entry in record.inputs)
     busy = sum(len(job.cores) * (min(job.end, makespan) - job.start) for job in record.jobs)
-    ended: dict[str, int] = {}
+    outcomes: dict[str, int] = {}
     for outcome in record.outcomes.values():
-        ended[str(outcome)] = ended.get(str(outcome), 0) + 1
+        outcomes[str(outcome)] = outcomes.get(str(outcome), 0) + 1
     return Figures(
         len(delays),
         fmean(delays),
@@ -97,5 +97,5 @@ def figures(record: Record) -> Figures:
         busy / (record.cores * makespan),
         sorted(delays)[int(0.95 * (len(delays) - 1))],
         {model: fmean(values) for model, values in sorted(by_model.items())},
-        ended,
+        outcomes,
     )

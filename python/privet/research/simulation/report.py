@@ -97,8 +97,8 @@ def page(case: Case, table: Sequence[Result], pictures: Mapping[str, alt.TopLeve
         page_made.figure(name, left.pop(name), CAPTIONS[name.partition("-")[0]])
     page_made.heading("Every run")
     percent = ("notices", "utilisation")
-    shown = [row | {key: 100 * row[key] for key in percent} for row in rows(table)]
-    page_made.table("table", "Table 2 of the paper, and what was simulated", COLUMNS, shown)
+    table_rows = [row | {key: 100 * row[key] for key in percent} for row in rows(table)]
+    page_made.table("table", "Table 2 of the paper, and what was simulated", COLUMNS, table_rows)
     if left:
         page_made.heading("More figures")
     for name, picture in left.items():
@@ -282,7 +282,7 @@ def timeline(record: Record, most: int = 100) -> alt.TopLevelMixin:
     """T_pre and T_on on each core until the first `most` requests are served (the paper's
     Figure 5)."""
     first = sorted(record.inputs, key=lambda entry: entry.arrival)[:most]
-    until = max(entry.end for entry in first)
+    last_end = max(entry.end for entry in first)
     values = [
         {
             "core": f"{job.machine}/{core:03d}",
@@ -293,7 +293,7 @@ def timeline(record: Record, most: int = 100) -> alt.TopLevelMixin:
             "model": job.model,
         }
         for job in record.jobs
-        if job.start < until
+        if job.start < last_end
         for core in job.cores
     ]
     chart: alt.Chart = (

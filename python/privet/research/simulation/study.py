@@ -89,12 +89,12 @@ class Result:
 def suites_of(case: Case) -> list[str]:
     """The suites that requests take in turn at random: as given, or all that have every model.
     Raises `InputError` if the profile lacks a model of the workload."""
-    needed = set(requests(case.workload))
+    model_names = set(requests(case.workload))
     suites = list(case.suites) or [
-        suite for suite in case.profile.suites() if case.profile.models(suite) >= needed
+        suite for suite in case.profile.suites() if case.profile.models(suite) >= model_names
     ]
     for suite in suites:
-        missing = needed - case.profile.models(suite)
+        missing = model_names - case.profile.models(suite)
         if missing:
             raise InputError(
                 f"profile {case.profile.name} has no {', '.join(sorted(missing))} under {suite}"
@@ -109,12 +109,12 @@ def simulate(case: Case, model: str | None = None) -> Record:
     machines = [Machine(f"m{n}", case.cores, case.memory) for n in range(case.machines)]
     limits = Limits(jobs_per_model=case.jobs_per_model, in_line=case.in_line)
     setup = Setup(machines, case.profile.profiles(), limits, case.jitter, case.seed)
-    them = [
+    submissions = [
         arrival
         for arrival in _arrivals(case, case.traffic)
         if model in (None, arrival.submission.model)
     ]
-    return Clock(setup, named(case.policy, case.beta)).run(them)
+    return Clock(setup, named(case.policy, case.beta)).run(submissions)
 
 
 def partitioned(case: Case) -> list[Record]:
@@ -128,8 +128,8 @@ def baseline(case: Case) -> Record:
     """The sequential run of the same requests on one machine."""
     machine = Machine("m0", case.cores, case.memory)
     traffic = replace(case.traffic, notices=0.0)
-    them = _arrivals(case, traffic)
-    return sequential(machine, case.profile.profiles(), them, case.jitter, case.seed)
+    submissions = _arrivals(case, traffic)
+    return sequential(machine, case.profile.profiles(), submissions, case.jitter, case.seed)
 
 
 def _arrivals(case: Case, traffic: Traffic) -> list[Arrival]:
@@ -184,11 +184,11 @@ def points(case: Case) -> Iterator[Point]:
     busy = replace(case, traffic=replace(case.traffic, rate=2 * case.traffic.rate))
     for policy in POLICIES:
         for rate in SWEPT_RATES:
-            moved = replace(case.traffic, rate=rate * case.traffic.rate)
-            yield Point("rate", moved.rate, replace(case, policy=policy, traffic=moved))
+            traffic = replace(case.traffic, rate=rate * case.traffic.rate)
+            yield Point("rate", traffic.rate, replace(case, policy=policy, traffic=traffic))
         for share in SHARES:
-            moved = replace(case.traffic, notices=share)
-            yield Point("notices", share, replace(case, policy=policy, traffic=moved))
+            traffic = replace(case.traffic, notices=share)
+            yield Point("notices", share, replace(case, policy=policy, traffic=traffic))
         for machines in MACHINES:
             yield Point("machines", machines, replace(busy, policy=policy, machines=machines))
     for policy in ("priority", "urgent", "shared+priority"):

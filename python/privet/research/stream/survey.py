@@ -65,10 +65,10 @@ def scaling_of(model: Path, calibration: Path) -> Scaling:
     if len(entries) != 1:
         raise Misuse("parameter scaling reads samples for models with one input")
     try:
-        loaded = np.load(calibration, allow_pickle=False)
+        data = np.load(calibration, allow_pickle=False)
     except (OSError, ValueError) as error:
         raise InputError(f"{calibration} cannot be read as samples: {error}") from error
-    arrays = {"inputs": loaded} if isinstance(loaded, np.ndarray) else dict(loaded)
+    arrays = {"inputs": data} if isinstance(data, np.ndarray) else dict(data)
     if "inputs" not in arrays:
         raise InputError(f"{calibration} needs an array `inputs`, and `labels` if there are any")
     samples = [{entries[0].name: array[None]} for array in arrays["inputs"]]
@@ -111,16 +111,16 @@ def _measure_material(public: bytes, weights: bytes, entries: int) -> MaterialCo
         rules = Rules(make_policy(revealed_values=True).text(), folder)
         model = PreparingModel(public, weights, model_keys.files, SECONDS, rules)
         data = PreparingData(public, data_keys.files, SECONDS)
-        where = Where("127.0.0.1", model.listen("127.0.0.1", 0), "127.0.0.1")
+        address = Where("127.0.0.1", model.listen("127.0.0.1", 0), "127.0.0.1")
         # The model provider's parts pile up otherwise, and preparations wait.
         fetching = threading.Thread(
             target=lambda: [model.fetch(SECONDS) for _ in range(1 + entries)], daemon=True
         )
         fetching.start()
-        _, first = data.prepare(where, name_of(bytes(16), 1))
+        _, first = data.prepare(address, name_of(bytes(16), 1))
         began, worked = time.perf_counter(), time.process_time()
         for number in range(entries):
-            _, cost = data.prepare(where, name_of(bytes(16), 2 + number))
+            _, cost = data.prepare(address, name_of(bytes(16), 2 + number))
         seconds = (time.perf_counter() - began) / entries
         cpu_seconds = (time.process_time() - worked) / entries
         fetching.join()

@@ -119,14 +119,14 @@ class Ahead(Over):
                 if have < math.ceil(rate * (lead + self.horizon)):
                     queue.append(((have + 1) / rate, order, stream, have, rate))
         heapq.heapify(queue)
-        chosen: list[Stream] = []
+        selection: list[Stream] = []
         while queue and entries:
             _, order, stream, have, rate = heapq.heappop(queue)
             demand = view.profiles.expected(stream.job(Phase.PRE))
             if demand.cores > cores or demand.material > size:
                 continue
-            chosen.append(stream)
+            selection.append(stream)
             cores, size, entries = cores - demand.cores, size - demand.material, entries - 1
             if have + 1 < math.ceil(rate * (demand.seconds + self.horizon)):
                 heapq.heappush(queue, ((have + 2) / rate, order, stream, have + 1, rate))
-        return chosen
+        return selection

@@ -62,8 +62,8 @@ class Fair(Over):
 
     def ended(self, now: float, run: Running) -> None:
         """Corrects the charge by what the job took."""
-        took = len(run.cores) * (now - run.started)
-        self._charge(run.client, took - self._charged.pop(run.job, took))
+        core_seconds = len(run.cores) * (now - run.started)
+        self._charge(run.client, core_seconds - self._charged.pop(run.job, core_seconds))
         super().ended(now, run)
 
     def _charge(self, client: str, seconds: float) -> None:

@@ -27,8 +27,8 @@ def named(name: str, beta: float = 0.1, budget: Budget | None = None) -> Policy:
         "fair": Fair,
         "urgent": lambda: Urgent(beta),
     }
-    *over, order = name.split("+")
-    if order not in orders or not set(over) <= set(OVER) or len(over) != len(set(over)):
+    *prefixes, order = name.split("+")
+    if order not in orders or not set(prefixes) <= set(OVER) or len(prefixes) != len(set(prefixes)):
         raise Misuse(
             f"no policy {name!r}; take one of {', '.join(ORDERS)}, "
             f"perhaps after {' or '.join(f'{base}+' for base in OVER)}"
@@ -39,6 +39,6 @@ def named(name: str, beta: float = 0.1, budget: Budget | None = None) -> Policy:
         "ahead": lambda order: Ahead(order, budget),
         "fair": Fair,
     }
-    for prefix in reversed(over):
+    for prefix in reversed(prefixes):
         policy = wraps[prefix](policy)
     return policy

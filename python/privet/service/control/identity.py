@@ -213,8 +213,10 @@ def certificate_name(certificate: Path) -> str:
     """The first host name in a certificate that is not this machine's own; `localhost` if it has no
     other. Raises `Misuse` if it cannot be read, or names no host."""
     try:
-        loaded = x509.load_pem_x509_certificate(certificate.read_bytes())
-        names_in = loaded.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
+        x509_certificate = x509.load_pem_x509_certificate(certificate.read_bytes())
+        names_in = x509_certificate.extensions.get_extension_for_class(
+            x509.SubjectAlternativeName
+        ).value
     except (OSError, ValueError, x509.ExtensionNotFound) as error:
         raise Misuse(f"{certificate} names no host ({error}); give --server-name") from error
     names = names_in.get_values_for_type(x509.DNSName)

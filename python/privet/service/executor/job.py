@@ -98,9 +98,9 @@ class LocalJob:
             case "finished":
                 return self._read(event, PhaseCost(**event["cost"]))
             case "failed":
-                failed = self._read(event, None)
+                outcome = self._read(event, None)
                 failure, message = self._verdict or (event["error"], event["message"])
-                return replace(failed, failure=failure, message=message)
+                return replace(outcome, failure=failure, message=message)
         return None
 
     def died(self, how: str) -> Outcome:

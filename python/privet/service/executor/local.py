@@ -70,8 +70,8 @@ class LocalExecutor:
             raise Misuse(f"this process may use the cores {usable}, not {list(cores)}")
         memory = available_memory() if memory is None else memory
         self._apart = max(cores) + 1
-        lent = tuple(core + turn * self._apart for turn in range(jobs_per_core) for core in cores)
-        self.node = Node(name, lent, memory, advertise or host)
+        slots = tuple(core + turn * self._apart for turn in range(jobs_per_core) for core in cores)
+        self.node = Node(name, slots, memory, advertise or host)
         self._state = Path(state).absolute()
         self._settings = {
             "keys": str(Path(keys).absolute()),
@@ -85,7 +85,7 @@ class LocalExecutor:
             "trace": trace,
         }
         self._first_port = first_port
-        self._count = len(lent) if workers is None else workers
+        self._count = len(slots) if workers is None else workers
         self._slots: list[Slot] = []
         self._programs: dict[str, Offer] = {}
         self._jobs: dict[str, Grant] = {}
@@ -271,8 +271,8 @@ class LocalExecutor:
             raise Misuse(f"program {grant.program} is not offered")
         if not set(grant.cores) <= set(self.node.cores):
             raise Misuse(f"job {grant.job}: {self.node.name} has the cores {self.node.cores}")
-        taken = {core for other in self._jobs.values() for core in other.cores}
-        if taken & set(grant.cores):
+        busy_cores = {core for other in self._jobs.values() for core in other.cores}
+        if busy_cores & set(grant.cores):
             raise Misuse(f"job {grant.job}: another job has its cores")
         if grant.memory + sum(other.memory for other in self._jobs.values()) > self.node.memory:
             raise Misuse(f"job {grant.job}: other jobs have its memory")

@@ -73,8 +73,8 @@ class RayJob:
     async def outcome(self) -> Outcome:
         """Waits for the end."""
         outcome = await asyncio.shield(self._outcome)
-        lost = Outcome(self.job, "machine lost", "its machine was lost", self._grant.material)
-        return outcome or lost
+        loss = Outcome(self.job, "machine lost", "its machine was lost", self._grant.material)
+        return outcome or loss
 
 
 class RayExecutor:
@@ -162,9 +162,9 @@ class RayExecutor:
         # Whether the node still answers shows when the job is asked for.
         answer = await self._call(machine, machine.agent.run, grant)
         host, port = answer or (machine.node.host, 0)
-        started = self._call(machine, machine.agent.started, grant.job)
+        start = self._call(machine, machine.agent.started, grant.job)
         outcome = self._outcome(machine, grant.job)
-        job = machine.jobs[grant.job] = RayJob(grant, host, port, started, outcome)
+        job = machine.jobs[grant.job] = RayJob(grant, host, port, start, outcome)
         return job
 
     async def stop(self, job: str) -> None:
@@ -264,9 +264,9 @@ class RayExecutor:
     async def _look(self) -> None:
         """Takes in the nodes that are new."""
         nodes = [node for node in await asyncio.to_thread(self._ray.nodes) if node["Alive"]]
-        named = [node for node in nodes if cluster.names(node)]
+        named_nodes = [node for node in nodes if cluster.names(node)]
         known_ids = {machine.id for machine in self._machines.values()} | {*self._released.values()}
-        new = [node for node in named or nodes if node["NodeID"] not in known_ids]
+        new = [node for node in named_nodes or nodes if node["NodeID"] not in known_ids]
         await asyncio.gather(*(self._join(node) for node in new if node["Resources"].get("CPU")))
 
     async def _join(self, node: dict[str, Any]) -> None:
@@ -283,8 +283,8 @@ class RayExecutor:
             _log.error("%s cannot serve: %s", name, error)
             self._ray.kill(agent)
             return
-        lost = asyncio.get_running_loop().create_future()
-        machine = self._machines[name] = Machine(joined, node["NodeID"], agent, lost)
+        loss = asyncio.get_running_loop().create_future()
+        machine = self._machines[name] = Machine(joined, node["NodeID"], agent, loss)
         self._released.pop(name, None)
         self._events.put_nowait(MachineEvent("joined", joined))
         self._tasks.start(self._watch(machine))

@@ -121,21 +121,21 @@ class Slot:
             worker.on_event(self._hear)
             offering = asyncio.create_task(self._begin())
             try:
-                how = await worker.ended()
+                reason = await worker.ended()
             finally:
                 offering.cancel()
-            self._end(how)
+            self._end(reason)
             worker = await self._restart()
 
-    def _end(self, how: str) -> None:
+    def _end(self, reason: str) -> None:
         """The worker has ended."""
         self._busy, self._worker = True, None
         self.offered.clear()
         if self._answer is not None and not self._answer.done():
-            self._answer.set_exception(PrivetError(how))
+            self._answer.set_exception(PrivetError(reason))
         if self.job is not None:
-            _log.warning("a worker ended in job %s: %s", self.job.job, how)
-            self._finish(self.job, self.job.died(how))
+            _log.warning("a worker ended in job %s: %s", self.job.job, reason)
+            self._finish(self.job, self.job.died(reason))
 
     async def _begin(self) -> None:
         """Offers everything to a new worker."""

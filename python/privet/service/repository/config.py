@@ -71,10 +71,10 @@ class _Range:
     """The lowest and the highest number."""
 
     def read(self, value: Any) -> tuple[float, float]:
-        one = Number(-1e9, 1e9)
+        number = Number(-1e9, 1e9)
         if not isinstance(value, (list, tuple)) or len(value) != 2:
             raise ValueError("the lowest and the highest number, such as [0, 1]")
-        low, high = (one.read(item) for item in value)
+        low, high = (number.read(item) for item in value)
         if low > high:
             raise ValueError("the lowest number first, then the highest")
         return low, high
@@ -241,8 +241,8 @@ def parse_config(document: Any, where: str) -> ModelConfig:
     option, and what is possible."""
     config = read(ModelConfig, document, where)
     for suite_type in config.types if config.suites else ():
-        other = in_sessions(suite_type) or suite_type.precision != config.types[0].precision
-        if other and len(config.types) > 1:
+        is_other = in_sessions(suite_type) or suite_type.precision != config.types[0].precision
+        if is_other and len(config.types) > 1:
             raise Misuse(
                 f"{where}: a program of suite {suite_type.name} is not one of other suites: offer "
                 "it alone, and the model once more for others"
@@ -258,7 +258,9 @@ def parse_config(document: Any, where: str) -> ModelConfig:
 def _check_offers(config: ModelConfig) -> None:
     for suite_type in config.types if config.suites else ():
         if not config.offered(suite_type):
-            named = ", ".join(f"{key} {' '.join(values)}" for key, values in config.options.items())
+            listing = ", ".join(
+                f"{key} {' '.join(values)}" for key, values in config.options.items()
+            )
             having = [name for name in PREPARED if config.offered(SERVED[name])]
-            others = f": suite {' and '.join(having)} can" if having else ""
-            raise Misuse(f"suite {suite_type.name} cannot be offered with {named}{others}")
+            hint = f": suite {' and '.join(having)} can" if having else ""
+            raise Misuse(f"suite {suite_type.name} cannot be offered with {listing}{hint}")

@@ -48,7 +48,7 @@ def choices(of: type[Suite]) -> dict[str, tuple[Any, ...]]:
 def offered(of: type[Suite], limits: Mapping[str, Any]) -> list[Suite]:
     """The instances that a model's options allow, the first preferred: an option allows a value or
     several; one that is left out allows all."""
-    allowed = {
+    options = {
         name: [value for value in _listed(limits.get(name, values)) if value in values]
         for name, values in choices(of).items()
     }
@@ -56,11 +56,11 @@ def offered(of: type[Suite], limits: Mapping[str, Any]) -> list[Suite]:
     instances = [
         suite
         for suite in of.served()
-        if all(getattr(suite, name) in values for name, values in allowed.items())
+        if all(getattr(suite, name) in values for name, values in options.items())
         and (levels is None or suite.facts()[SECURITY] in levels)
     ]
     return sorted(
-        instances, key=lambda suite: [v.index(getattr(suite, n)) for n, v in allowed.items()]
+        instances, key=lambda suite: [v.index(getattr(suite, n)) for n, v in options.items()]
     )
 
 
@@ -78,17 +78,17 @@ def limits() -> list[Entry]:
             if before is not None and isinstance(before.default, tuple):
                 values = tuple(dict.fromkeys((*before.default, *values)))
             having = [other.name for other in SERVED.values() if name in choices(other)]
-            where = f"in suite {' and '.join(f'`{owner}`' for owner in having)}"
+            place = f"in suite {' and '.join(f'`{owner}`' for owner in having)}"
             if by_jobs(suite_type):
                 text = (
-                    f"{where}: what clients may choose; who does not gets the first. {about[name]}"
+                    f"{place}: what clients may choose; who does not gets the first. {about[name]}"
                 )
                 options[name] = Entry(name, Several(Text(values)), text, values)
             else:
                 default = next(
                     field.default for field in fields_of(suite_type) if field.name == name
                 )
-                options[name] = Entry(name, _one_of(values), f"{where}: {about[name]}", default)
+                options[name] = Entry(name, _one_of(values), f"{place}: {about[name]}", default)
     return list(options.values())
 
 
@@ -100,7 +100,7 @@ def _one_of(values: Sequence[Any]) -> Kind:
 
 def wishes() -> list[Entry]:
     """How a job is to be computed, as calls say it: those of a suite's facts that are reported."""
-    those = [
+    instances = [
         suite
         for suite_type in SERVED.values()
         if by_jobs(suite_type)
@@ -108,7 +108,7 @@ def wishes() -> list[Entry]:
     ]
     entries = []
     for name, about in JOB_FACTS.items():
-        values = dict.fromkeys(suite.facts()[name] for suite in those)
+        values = dict.fromkeys(suite.facts()[name] for suite in instances)
         texts = tuple(str(value) for value in values if value is not None)
         entries.append(Entry(name, Text(texts), f"{about}; what the model prefers if left out"))
     return entries

@@ -91,8 +91,8 @@ class Repository:
 
     def version(self, model: str, number: int | None = None) -> Version | None:
         """The version of a model, or its newest; None if it is not served."""
-        served = [version for version in self.versions(model) if number in (None, version.number)]
-        return served[-1] if served else None
+        matches = [version for version in self.versions(model) if number in (None, version.number)]
+        return matches[-1] if matches else None
 
     def rows(self) -> list[Row]:
         """The table: every model and version, served or not."""

@@ -183,14 +183,14 @@ def plan(public: bytes, suite: Suite) -> Asked:
     `MaterialSuite.native` and `SingleJobSuite.load`."""
     if isinstance(suite, SingleJobSuite):
         return Asked(suite, suite.label, load=suite.load(public))
-    planned = suites.material_suite(suite).native(public)
-    cost = suites.forecast(planned)
+    native_plan = suites.material_suite(suite).native(public)
+    cost = suites.forecast(native_plan)
     if suite.prepares_ahead:
-        return Asked(suite, planned.suite, cost)
+        return Asked(suite, native_plan.suite, cost)
     passing = cost.online_bytes_client + cost.online_bytes_server
     if cost.refill is not None:
         passing += cost.refill.bytes_client + cost.refill.bytes_server
-    return Asked(suite, planned.suite, load=suites.Load(passing, cost.memory_bytes_server))
+    return Asked(suite, native_plan.suite, load=suites.Load(passing, cost.memory_bytes_server))
 
 
 def _is_dealt(suite: Suite) -> bool:
@@ -223,8 +223,8 @@ def load_version(
             offers.append(offer)
         else:
             missing.append(f"{first.name} {first.facts()[SECURITY]}: {why}")
-    served = {offer[0].name for offer in offers}
-    lacking = [suite for suite in config.suites or () if suite not in served]
+    suite_names = {offer[0].name for offer in offers}
+    lacking = [suite for suite in config.suites or () if suite not in suite_names]
     if lacking or not offers:
         raise Misuse("; ".join(missing) or "no suite can be offered with these options")
     return Version(

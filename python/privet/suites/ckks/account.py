@@ -10,16 +10,16 @@ from privet.suites.text import Grid, size
 
 def parameters(plan: Mapping[str, Any], program_hash: str) -> tuple[str, str]:
     """The parameters, and what fits into a ciphertext."""
-    chosen = plan["parameters"]
+    settings = plan["parameters"]
     room = f"{plan['batch']} sample{'s' if plan['batch'] > 1 else ''}"
     runs = f", in {plan['groups']} runs" if plan["groups"] > 1 else ""
     loading = plan.get("loading_cpu_seconds")
-    loaded = f" The server took {loading:.2f} CPU seconds to load the model." if loading else ""
+    load_note = f" The server took {loading:.2f} CPU seconds to load the model." if loading else ""
     return (
-        f"Suite ckks, ring of degree 2^{chosen['log_n']}, modulus of "
+        f"Suite ckks, ring of degree 2^{settings['log_n']}, modulus of "
         f"{plan['log_qp']:g} bits (at most {plan['log_qp_limit']:g} are secure), scale 2^"
-        f"{chosen['scale_bits']}, {chosen['depth']} levels; program {program_hash[:16]}.",
-        f"{plan['keys']} evaluation keys; room for {room} in a ciphertext{runs}.{loaded}",
+        f"{settings['scale_bits']}, {settings['depth']} levels; program {program_hash[:16]}.",
+        f"{plan['keys']} evaluation keys; room for {room} in a ciphertext{runs}.{load_note}",
     )
 
 

@@ -180,9 +180,9 @@ def run_collective(suite: Ckks, job: LocalJob) -> LocalResult:
         tell(job.progress, "online", 0, "evaluation")
         evaluated = event(hub, "inferred")
         result = event(client, "result")
-        ended = [event(helper, "helped") for helper in helpers]
-    result["plan"]["statistical_bits"] = ended[0]["statistical_bits"]
-    return _collective_result(suite, job, result, listening, offline, evaluated, ended)
+        helper_reports = [event(helper, "helped") for helper in helpers]
+    result["plan"]["statistical_bits"] = helper_reports[0]["statistical_bits"]
+    return _collective_result(suite, job, result, listening, offline, evaluated, helper_reports)
 
 
 def _collective_result(
@@ -192,11 +192,11 @@ def _collective_result(
     listening: dict[str, Any],
     offline: dict[str, Any],
     evaluated: dict[str, Any],
-    ended: list[dict[str, Any]],
+    helper_reports: list[dict[str, Any]],
 ) -> LocalResult:
     """Members make keys offline; online they refresh and hand out results."""
     online, evaluation = result["online"], evaluated["cost"]
-    whole, early = ([document[key] for document in ended] for key in ("cost", "offline"))
+    whole, early = ([document[key] for document in helper_reports] for key in ("cost", "offline"))
     late = [_since(before, cost) for before, cost in zip(early, whole, strict=True)]
     peak = round(max(phase["peak_rss_mb"] for phase in (offline, evaluation, online, *whole)), 1)
     offline_phase = _phase(early, offline["seconds"], [offline], peak)

@@ -43,8 +43,8 @@ def program_path() -> str:
 def module_paths() -> tuple[Path, Path]:
     """Where the client for browsers lies: the WebAssembly module, and Go's script that runs it,
     which has the same name and ends in `.js`. Raises `Misuse` if they are not there."""
-    named = os.environ.get(MODULE_VARIABLE)
-    module = Path(named) if named else Path(sys.executable).with_name(MODULE)
+    setting = os.environ.get(MODULE_VARIABLE)
+    module = Path(setting) if setting else Path(sys.executable).with_name(MODULE)
     script = module.with_suffix(".js")
     if not module.is_file() or not script.is_file():
         raise Misuse(

@@ -64,5 +64,5 @@ def _made_work(forecast: Forecast) -> Work:
 
 
 def _dealt_work(forecast: Forecast) -> Work:
-    dealt = forecast.dealer_bytes_client + forecast.dealer_bytes_server
-    return {"run": 1.0, "bytes dealt": float(dealt)}
+    dealer_bytes = forecast.dealer_bytes_client + forecast.dealer_bytes_server
+    return {"run": 1.0, "bytes dealt": float(dealer_bytes)}

@@ -51,24 +51,24 @@ def run_local(
         result = event(client, "result", job.progress)
         kinds = ("prepared", "inferred") if prepared else ("inferred",)
         server_costs = [event(server, kind)["cost"] for kind in kinds]
-        dealt = DealerCost(**event(dealer, "dealt")["cost"]) if dealer else None
+        dealer_cost = DealerCost(**event(dealer, "dealt")["cost"]) if dealer else None
     with np.load(folder / "result.npz") as revealed:
         integers = [revealed[name] for name in revealed.files]
-    chosen = type(suite).from_json(result["suite"])
+    config = type(suite).from_json(result["suite"])
     if weights is not None:
-        planned = chosen.native(job.compiled.program.to_public_bytes())
-        result["needs"][1] = planned.server_memory(weights)
+        plan = config.native(job.compiled.program.to_public_bytes())
+        result["needs"][1] = plan.server_memory(weights)
     offline, online = _phases(result, server_costs)
     return LocalResult(
-        chosen,
+        config,
         integers,
         online,
         tuple(LayerCost(**layer) for layer in result["layers"]),
         _memory(result, server_costs, listening["memory"], limited=bool(job.memory)),
         offline,
-        dealer=dealt,
+        dealer=dealer_cost,
         extension=result["extension"],
-        account=(_how(suite, chosen, job, result["extension"]),),
+        account=(_how(suite, config, job, result["extension"]),),
     )
 
 
@@ -157,18 +157,18 @@ def _memory(
     }
 
 
-def _how(suite: MaterialSuite, chosen: MaterialSuite, job: LocalJob, extension: str | None) -> str:
-    facts = chosen.facts()
-    how = chosen.comparisons(suite) + over(job.link)
+def _how(suite: MaterialSuite, config: MaterialSuite, job: LocalJob, extension: str | None) -> str:
+    facts = config.facts()
+    account = config.comparisons(suite) + over(job.link)
     if facts["linear"] == "online":
-        how += ", linear layers online"
+        account += ", linear layers online"
     if facts["field"] == "prime":
-        how += ", linear layers modulo a prime"
+        account += ", linear layers modulo a prime"
     if facts.get("encrypts") == "weights":
-        how += ", encrypted weights at the client"
+        account += ", encrypted weights at the client"
     return (
-        f"Suite {chosen.name} ({facts['security']}), {how}, {facts['truncation']} truncation, "
-        f"{chosen.making} by {extension or 'a dealer'}, program "
-        f"{job.compiled.program.program_hash[:16]}; {'three' if chosen.dealt else 'two'} processes "
+        f"Suite {config.name} ({facts['security']}), {account}, {facts['truncation']} truncation, "
+        f"{config.making} by {extension or 'a dealer'}, program "
+        f"{job.compiled.program.program_hash[:16]}; {'three' if config.dealt else 'two'} processes "
         "over TLS on this machine."
     )

@@ -136,20 +136,20 @@ class MaterialSuite(Costed):
 
     def plan(self, program: Program, link: Link | None = None) -> Planned:
         plans = self.plans(program.to_public_bytes(), link)
-        chosen = quickest(plans, link)
-        cost = forecast(plans[chosen])
+        alternative = quickest(plans, link)
+        cost = forecast(plans[alternative])
         delay = online_delay(cost, link) if link else None
-        facts = chosen.facts()
+        facts = alternative.facts()
         return Planned(
-            chosen,
+            alternative,
             {
                 "security": facts["security"],
                 "rounds": facts["rounds"],
                 "online_delay": delay,
                 "forecast": asdict(cost),
             },
-            partial(security, plans[chosen]),
-            account(program, cost, chosen.comparisons(self), link, delay),
+            partial(security, plans[alternative]),
+            account(program, cost, alternative.comparisons(self), link, delay),
             ciphertexts(cost),
         )
 
@@ -180,7 +180,7 @@ def quickest(plans: Mapping[S, Plan], link: Link | None) -> S:
     if link is None or len(plans) == 1:
         return next(iter(plans))
     delays = {
-        alternative: online_delay(forecast(planned), link) for alternative, planned in plans.items()
+        alternative: online_delay(forecast(plan), link) for alternative, plan in plans.items()
     }
     return min(delays, key=lambda alternative: delays[alternative])
 

@@ -94,8 +94,8 @@ def log(x: Reals) -> Reals:
     mantissa, power = 2.0 * half, power.astype(np.float64) - 1.0
     above = mantissa > SQRT_2
     mantissa, power = np.where(above, 0.5 * mantissa, mantissa), np.where(above, power + 1.0, power)
-    near = _twice_atanh((mantissa - 1.0) / (mantissa + 1.0))
-    return np.asarray(power * LN_2_HIGH + (near + power * LN_2_LOW))
+    mantissa_log = _twice_atanh((mantissa - 1.0) / (mantissa + 1.0))
+    return np.asarray(power * LN_2_HIGH + (mantissa_log + power * LN_2_LOW))
 
 
 def reciprocal(x: Reals) -> Reals:

@@ -70,20 +70,20 @@ class Piecewise(Operation):
     def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
         (x,) = operands
         slopes, offsets = lines(self, *at.scales, at.ring_bits)
-        far = (1 << self.step_bits) - 1
-        ends_of_lines = np.concatenate([offsets, slopes * far + offsets])
+        last_distance = (1 << self.step_bits) - 1
+        ends_of_lines = np.concatenate([offsets, slopes * last_distance + offsets])
         top = self.low + (1 << self.bits) - 1
-        over = np.maximum(x.high - top, 0) << self.step_bits if self.rises else 0
+        excess = np.maximum(x.high - top, 0) << self.step_bits if self.rises else 0
         return Interval(
             np.full_like(x.low, ends_of_lines.min()),
-            np.full_like(x.high, ends_of_lines.max()) + over,
+            np.full_like(x.high, ends_of_lines.max()) + excess,
         )
 
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
         table = {"low": self.low, "bits": self.bits, "index_bits": self.index_bits}
         choices = {"rises": self.rises, "nonnegative": self.nonnegative}
-        chosen = {name: True for name, choice in choices.items() if choice}
-        return {"steps": encode_steps(self.function), **table, **chosen}, {}
+        flags = {name: True for name, choice in choices.items() if choice}
+        return {"steps": encode_steps(self.function), **table, **flags}, {}
 
     @classmethod
     def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
@@ -125,19 +125,19 @@ def _goes_on(chain: Sequence[Piecewise], low: int, high: int, at: Context) -> bo
     first, last, (before, after) = chain[0], chain[-1], at.scales
     inside = np.linspace(first.low, last.low + (1 << last.bits), POINTS).astype(np.int64)
     values = real_values(inside, first.function, before)
-    allowed = max(2.0 * 2.0**-after, ERROR * float(np.abs(values).max()))
+    tolerance = max(2.0 * 2.0**-after, ERROR * float(np.abs(values).max()))
     end = last.low + (1 << last.bits) - 1
     if low < first.low and not first.nonnegative:
         below = first.low - np.geomspace(1, first.low - low, POINTS).astype(np.int64)
-        off = real_values(below, first.function, before) - values[0]
-        if not bool(np.abs(off).max() <= allowed):
+        error = real_values(below, first.function, before) - values[0]
+        if not bool(np.abs(error).max() <= tolerance):
             return False
     if high > end:
         above = end + np.geomspace(1, high - end, POINTS).astype(np.int64)
-        off = real_values(above, first.function, before) - values[-1]
+        error = real_values(above, first.function, before) - values[-1]
         if last.rises:
-            off -= np.ldexp((above - end).astype(np.float64), -before)
-        return bool(np.abs(off).max() <= allowed)
+            error -= np.ldexp((above - end).astype(np.float64), -before)
+        return bool(np.abs(error).max() <= tolerance)
     return True
 
 
@@ -147,8 +147,8 @@ def piecewise_values(x: Array, operation: Piecewise, before: int, after: int, ri
     raised = np.maximum(x - operation.low, 0)
     position = np.minimum(raised, (1 << operation.bits) - 1)
     index, distance = position >> operation.step_bits, position & ((1 << operation.step_bits) - 1)
-    over = (raised - position) << operation.step_bits if operation.rises else 0
-    return np.asarray(slopes[index] * distance + offsets[index] + over)
+    excess = (raised - position) << operation.step_bits if operation.rises else 0
+    return np.asarray(slopes[index] * distance + offsets[index] + excess)
 
 
 def lines(operation: Piecewise, before: int, after: int, ring: int) -> tuple[Array, Array]:

@@ -130,7 +130,9 @@ class AvgPool2d(Pool):
             return None
         ends = x.per_channel()
         extremes = [int(times.min()), int(times.max())]
-        return Interval.between(*(end * by for by in extremes for end in (ends.low, ends.high)))
+        return Interval.between(
+            *(end * extreme for extreme in extremes for end in (ends.low, ends.high))
+        )
 
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
         attributes, tensors = super().form(prefix)

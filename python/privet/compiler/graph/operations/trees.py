@@ -77,8 +77,8 @@ class Trees(Operation):
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         (x,) = operands
-        both = np.concatenate([x, np.where(np.isnan(x), -np.inf, x)], axis=1)
-        return np.stack([self._row(row) for row in both]).astype(x.dtype)
+        columns = np.concatenate([x, np.where(np.isnan(x), -np.inf, x)], axis=1)
+        return np.stack([self._row(row) for row in columns]).astype(x.dtype)
 
     def _row(self, x: Array) -> Array:
         value = x[np.maximum(self.feature, 0)]

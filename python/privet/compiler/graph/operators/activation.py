@@ -50,10 +50,12 @@ def prelu(site: Site) -> Operand:
 def thresholded_relu(site: Site) -> Operand:
     """`x` above `alpha`, else 0: `max(x - alpha, 0)` and `alpha` where `x` is above it."""
     x, alpha = site.private(0), float(site.attribute("alpha", 1.0))
-    over = site.emit(op.Relu(), _shift(site, x, -alpha))
+    excess = site.emit(op.Relu(), _shift(site, x, -alpha))
     if alpha == 0:
-        return over
-    return site.emit(op.Add(), over, times_constant(site, above(site, x, alpha), np.asarray(alpha)))
+        return excess
+    return site.emit(
+        op.Add(), excess, times_constant(site, above(site, x, alpha), np.asarray(alpha))
+    )
 
 
 @operator(
@@ -67,11 +69,11 @@ def shrink(site: Site) -> Operand:
     rest = np.asarray(lambd - float(site.attribute("bias", 0.0)))
     parts = []
     for side in (x, site.emit(op.Negate(), x)):
-        over = site.emit(op.Relu(), _shift(site, side, -lambd))
+        excess = site.emit(op.Relu(), _shift(site, side, -lambd))
         if rest != 0:
             step = times_constant(site, above(site, side, lambd), rest)
-            over = site.emit(op.Add(), over, step)
-        parts.append(over)
+            excess = site.emit(op.Add(), excess, step)
+        parts.append(excess)
     return site.emit(op.Sub(), *parts)
 
 
@@ -102,16 +104,16 @@ def extreme(site: Site, operands: Sequence[Operand], *, sign: float) -> Private:
         a, b = private.pop(0), private.pop(0)
         shape = np.broadcast_shapes(a.shape, b.shape)
         a, b = site.lift(a, shape), site.lift(b, shape)
-        over = site.emit(op.Relu(), site.emit(op.Sub(), *((a, b) if sign > 0 else (b, a))))
-        private.append(site.emit(op.Add() if sign > 0 else op.Sub(), b, over))
+        excess = site.emit(op.Relu(), site.emit(op.Sub(), *((a, b) if sign > 0 else (b, a))))
+        private.append(site.emit(op.Add() if sign > 0 else op.Sub(), b, excess))
     if not constants:
         return private[0]
     bound = constants[0]
-    for other in constants[1:]:
-        bound = np.maximum(bound, other) if sign > 0 else np.minimum(bound, other)
+    for constant in constants[1:]:
+        bound = np.maximum(bound, constant) if sign > 0 else np.minimum(bound, constant)
     apart = plus_constant(site, private[0], -bound)
-    over = site.emit(op.Relu(), apart if sign > 0 else site.emit(op.Negate(), apart))
-    return plus_constant(site, over if sign > 0 else site.emit(op.Negate(), over), bound)
+    excess = site.emit(op.Relu(), apart if sign > 0 else site.emit(op.Negate(), apart))
+    return plus_constant(site, excess if sign > 0 else site.emit(op.Negate(), excess), bound)
 
 
 @operator("Clip", restrictions="bounds constant")
@@ -128,11 +130,11 @@ def clip(site: Site) -> Operand:
         assert high is not None
         gap = site.emit(op.Relu(), _shift(site, site.emit(op.Negate(), x), high))
         return _shift(site, site.emit(op.Negate(), gap), high)
-    over = site.emit(op.Relu(), _shift(site, x, -low))
+    excess = site.emit(op.Relu(), _shift(site, x, -low))
     if high is not None:
         # Both comparisons read x, so they can run side by side.
-        over = site.emit(op.Sub(), over, site.emit(op.Relu(), _shift(site, x, -high)))
-    return _shift(site, over, low)
+        excess = site.emit(op.Sub(), excess, site.emit(op.Relu(), _shift(site, x, -high)))
+    return _shift(site, excess, low)
 
 
 def _bound(site: Site, name: str, index: int) -> float | None:
@@ -146,8 +148,8 @@ def _bound(site: Site, name: str, index: int) -> float | None:
     return bound
 
 
-def _shift(site: Site, x: Private, by: float) -> Private:
-    return x if by == 0 else site.emit(op.AddConstant(np.asarray(by, dtype=np.float64)), x)
+def _shift(site: Site, x: Private, offset: float) -> Private:
+    return x if offset == 0 else site.emit(op.AddConstant(np.asarray(offset, dtype=np.float64)), x)
 
 
 @operator("Softmax", restrictions="inside the network not with `--security malicious`")

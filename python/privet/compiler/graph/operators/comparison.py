@@ -56,8 +56,8 @@ def negated(site: Site, x: Private) -> Private:
 def sign(site: Site) -> Operand:
     """1, 0 or -1: two comparisons."""
     x = site.private(0)
-    both = not_below(site, x), not_below(site, site.emit(op.Negate(), x))
-    return replace(site.emit(op.Sub(), *both), whole=True)
+    comparisons = not_below(site, x), not_below(site, site.emit(op.Negate(), x))
+    return replace(site.emit(op.Sub(), *comparisons), whole=True)
 
 
 @operator("Greater", since=7, restrictions=SUITES)
@@ -83,8 +83,8 @@ def compared(site: Site) -> Operand:
 def equal(site: Site) -> Operand:
     """1 where `a >= b` and `b >= a`, of which one always holds: their sum less 1."""
     a, b = site.operand(0), site.operand(1)
-    both = not_below(site, minus(site, a, b)), not_below(site, minus(site, b, a))
-    return truth(plus_constant(site, site.emit(op.Add(), *both), -ONE))
+    comparisons = not_below(site, minus(site, a, b)), not_below(site, minus(site, b, a))
+    return truth(plus_constant(site, site.emit(op.Add(), *comparisons), -ONE))
 
 
 @operator("Where", since=9, restrictions=_PRODUCT)

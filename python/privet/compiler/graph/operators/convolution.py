@@ -106,11 +106,13 @@ def conv_transpose(site: Site) -> Operand:
     return from_image(site, out, rank)
 
 
-def _cut_off(site: Site, full: list[int], same: list[int]) -> tuple[list[int], list[int]]:
+def _cut_off(site: Site, full: list[int], same_sizes: list[int]) -> tuple[list[int], list[int]]:
     """How much of the whole result goes at the start and at the end of each axis: what `pads` say,
     or what is beyond `output_shape` or, with `auto_pad` SAME, beyond `same`."""
     rank, mode = len(full), site.attribute("auto_pad", "NOTSET")
-    output_sizes = (site.ints("output_shape") or (same if mode.startswith("SAME") else []))[-rank:]
+    output_sizes = (site.ints("output_shape") or (same_sizes if mode.startswith("SAME") else []))[
+        -rank:
+    ]
     if not output_sizes:
         pads = site.ints("pads") or [0] * (2 * rank)
         return pads[:rank], pads[rank:]

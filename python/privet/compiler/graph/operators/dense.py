@@ -21,10 +21,10 @@ def gemm(site: Site) -> Operand:
     if isinstance(a, Private) and isinstance(b, Private):
         a = site.emit(op.Transpose((1, 0)), a) if site.attribute("transA", 0) else a
         b = site.emit(op.Transpose((1, 0)), b) if site.attribute("transB", 0) else b
-        both = private_product(site, a, b)
+        result = private_product(site, a, b)
         if alpha != 1.0:
-            both = site.emit(op.Scale(np.full(both.shape, alpha), uniform=True), both)
-        return _plus(site, both, beta)
+            result = site.emit(op.Scale(np.full(result.shape, alpha), uniform=True), result)
+        return _plus(site, result, beta)
     if not isinstance(a, Private) and not isinstance(b, Private):
         constant = (a.T if site.attribute("transA", 0) else a) @ (
             b.T if site.attribute("transB", 0) else b

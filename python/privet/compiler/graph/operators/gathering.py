@@ -40,8 +40,8 @@ def gather_elements(site: Site) -> Operand:
         if not last or hot.shape[:-2] != shape[:-1] or hot.shape[-1] != shape[-1]:
             site.refuse("its places are not of the last axis", "Transpose before it")
         rows = site.reshape(x, (ahead, shape[-1], math.prod(x.shape) // (ahead * shape[-1])))
-        taken = site.emit(op.MatMul(), site.reshape(hot, (ahead, *hot.shape[-2:])), rows)
-        gathered = site.reshape(taken, (*ids.shape[: len(shape)], *x.shape[len(shape) :]))
+        result = site.emit(op.MatMul(), site.reshape(hot, (ahead, *hot.shape[-2:])), rows)
+        gathered = site.reshape(result, (*ids.shape[: len(shape)], *x.shape[len(shape) :]))
         return replace(gathered, integer=x.integer, one_hot=x.one_hot)
     x = number_of(site, x) if x.one_hot else x
     places = _along_axis(site, x.shape, site.constant(1, "indices"))
@@ -93,8 +93,8 @@ def _at_places(site: Site, x: Private, tuples: Private, batch: int) -> Operand:
     hot = hits(site, last, -size, size)
     hot = site.emit(op.Add(), site.part(hot, 1, 0, size), site.part(hot, 1, size, 2 * size))
     hot = site.reshape(hot, (rows, math.prod(among), size))
-    taken = site.emit(op.MatMul(), hot, site.reshape(x, (rows, size, math.prod(inner))))
-    return replace(site.reshape(taken, (*ahead, *among, *inner)), integer=x.integer)
+    result = site.emit(op.MatMul(), hot, site.reshape(x, (rows, size, math.prod(inner))))
+    return replace(site.reshape(result, (*ahead, *among, *inner)), integer=x.integer)
 
 
 @operator("Scatter", since=9, restrictions=_CONSTANT)
@@ -194,14 +194,14 @@ def _scattered(site: Site, start: Operand, places: Array) -> Private:
     while left.size:
         # What hits one place several times comes one after the other.
         at, first = np.unique(places.ravel()[left], return_index=True)
-        chosen = left[first]
-        fresh = pick(site, flat_updates, 0, chosen.tolist())
+        batch = left[first]
+        fresh = pick(site, flat_updates, 0, batch.tolist())
         if reduction != "none" and not (is_bound and left.size == places.size):
             fresh = _reduced(site, reduction, pick(site, flat, 0, at.tolist()), fresh)
         sources = np.arange(flat.shape[0])
         sources[at] = flat.shape[0] + np.arange(len(at))
         flat = pick(site, site.emit(op.Concat(0), flat, fresh), 0, sources.tolist())
-        left = np.setdiff1d(left, chosen)
+        left = np.setdiff1d(left, batch)
     return site.reshape(flat, data.shape)
 
 

@@ -39,20 +39,21 @@ def dropout(site: Site) -> Operand:
 def cast(site: Site) -> Operand:
     """Nothing, as the private tensor is in fixed point either way."""
     x = site.private(0)
-    to = site.attribute("to", 0)
-    if to in FLOATS:
+    target_type = site.attribute("to", 0)
+    if target_type in FLOATS:
         return replace(x, integer=False)
-    if (x.integer or x.whole) and to in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
+    if (x.integer or x.whole) and target_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
         return replace(x, integer=True)
-    if to == onnx.TensorProto.BOOL:
+    if target_type == onnx.TensorProto.BOOL:
         zero = np.zeros((), np.float32)
         return site.apply("Not", site.apply("Equal", x, zero))
-    if to in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
+    if target_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
         return replace(x, integer=True, cut=True)
-    if x.below and holds_rows(to, x.below):
+    if x.below and holds_rows(target_type, x.below):
         return replace(x, integer=True)
     site.refuse(
-        f"it rounds a private tensor to {type_title(to)}", "Remove the cast, or do it on the client"
+        f"it rounds a private tensor to {type_title(target_type)}",
+        "Remove the cast, or do it on the client",
     )
 
 

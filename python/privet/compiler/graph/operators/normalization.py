@@ -72,14 +72,16 @@ def _divided(site: Site, rows: Private, norm: str) -> Private:
     """Each row by its norm."""
     match norm:
         case "MAX":
-            by, inverse = largest_of_rows(site, rows), RECIPROCAL
+            divisor, inverse = largest_of_rows(site, rows), RECIPROCAL
         case "L1":
-            by, inverse = sum_of_rows(site, magnitude(site, rows)), RECIPROCAL
+            divisor, inverse = sum_of_rows(site, magnitude(site, rows)), RECIPROCAL
         case "L2":
-            by, inverse = squares_of_rows(site, rows), INVERSE_ROOT
+            divisor, inverse = squares_of_rows(site, rows), INVERSE_ROOT
         case other:
             site.refuse(f"its norm is {other!r}", "Use MAX, L1 or L2")
-    return site.emit(op.Mul(), rows, site.lift(site.emit(op.Elementwise(inverse), by), rows.shape))
+    return site.emit(
+        op.Mul(), rows, site.lift(site.emit(op.Elementwise(inverse), divisor), rows.shape)
+    )
 
 
 def _weight(site: Site, index: int) -> np.ndarray:

@@ -49,8 +49,8 @@ def one_hot(site: Site) -> Operand:
     if 1 < x.below <= depth:
         hit = hits(site, x, 0, depth)
     else:
-        both = site.reshape(hits(site, x, -depth, depth), (math.prod(x.shape), 2, depth))
-        hit = site.emit(op.Add(), *parts(site, both, 1, [1, 1]))
+        hit_pairs = site.reshape(hits(site, x, -depth, depth), (math.prod(x.shape), 2, depth))
+        hit = site.emit(op.Add(), *parts(site, hit_pairs, 1, [1, 1]))
     hit = site.reshape(hit, (*x.shape, depth))
     hit = site.transpose(hit, (*range(axis), rank, *range(axis, rank)))
     return plus_constant(site, times_constant(site, hit, np.asarray(on - off)), np.asarray(off))

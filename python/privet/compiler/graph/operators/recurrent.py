@@ -42,16 +42,16 @@ class Activation:
     parameters: tuple[float, ...] = ()
 
     def __call__(self, site: Site, x: Private) -> Private:
-        named = dict(zip(_PARAMETERS.get(self.name, ()), self.parameters, strict=True))
+        values = dict(zip(_PARAMETERS.get(self.name, ()), self.parameters, strict=True))
         match self.name:
             case "Affine":
-                scaled = times_constant(site, x, np.asarray(named["alpha"]))
-                return plus_constant(site, scaled, np.asarray(named["beta"]))
+                scaled = times_constant(site, x, np.asarray(values["alpha"]))
+                return plus_constant(site, scaled, np.asarray(values["beta"]))
             case "ScaledTanh":
-                inner = times_constant(site, x, np.asarray(named["beta"]))
-                return times_constant(site, site.apply("Tanh", inner), np.asarray(named["alpha"]))
+                inner = times_constant(site, x, np.asarray(values["beta"]))
+                return times_constant(site, site.apply("Tanh", inner), np.asarray(values["alpha"]))
             case _:
-                return site.apply(self.name, x, **named)
+                return site.apply(self.name, x, **values)
 
 
 @dataclass(frozen=True, eq=False)
@@ -125,8 +125,8 @@ def _gru(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
     site, (state,) = cell.site, states
     is_late = bool(site.attribute("linear_before_reset", 0))
     from_state = cell.times_weights(state, 0, 3 if is_late else 2)
-    both = _plus(site, cell.gates(x, 0, 2), cell.gates(from_state, 0, 2))
-    gates = cell.activate(0, both)
+    gate_sum = _plus(site, cell.gates(x, 0, 2), cell.gates(from_state, 0, 2))
+    gates = cell.activate(0, gate_sum)
     reset = cell.gates(gates, 1, 2)
     if is_late:
         bias = cell.along_rows([direction.state_bias for direction in cell.directions])
@@ -165,8 +165,8 @@ def _lstm(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
         forget = _plus(site, site.emit(op.Negate(), input_gate), np.asarray(1.0))
         input_and_forget = _joined(site, [input_gate, forget], 1)
     if isinstance(memory, Private):
-        both = _times(site, input_and_forget, _joined(site, [new, memory], 1))
-        memory = _plus(site, cell.gates(both, 0, 1), cell.gates(both, 1, 2))
+        products = _times(site, input_and_forget, _joined(site, [new, memory], 1))
+        memory = _plus(site, cell.gates(products, 0, 1), cell.gates(products, 1, 2))
     else:
         memory = _plus(site, _times(site, input_gate, new), _times(site, forget, memory))
     if not cell.is_joined:
@@ -299,15 +299,15 @@ class _Net:
         names = names or list(self.defaults) * self.count
         titles = {entry.lower(): entry for entry in (*_PLAIN, *_PARAMETERS)}
         lists = {name: list(self.site.floats(f"activation_{name}")) for name in ("alpha", "beta")}
-        chosen = []
+        result = []
         for name in names:
             title = titles.get(name.lower())
             if title is None or len(names) != count * self.count:
                 self.site.refuse(f"its activations are {names}", "Check the model")
             constants = _PARAMETERS.get(title, {})
             values = [lists[k].pop(0) if lists[k] else usual for k, usual in constants.items()]
-            chosen.append(Activation(title, tuple(map(float, values))))
-        return tuple(chosen[index * count : (index + 1) * count])
+            result.append(Activation(title, tuple(map(float, values))))
+        return tuple(result[index * count : (index + 1) * count])
 
     def outputs(self) -> tuple[Operand, ...]:
         """Y, Y_h and for LSTM Y_c."""
@@ -321,9 +321,9 @@ class _Net:
         rows: list[int] = []
         parts = []
         for length in sorted(set(lengths)):
-            chosen = [row for row, row_length in enumerate(lengths) if row_length == length]
-            rows += chosen
-            parts.append(self._run(chosen, length, initial))
+            rows_of_length = [row for row, row_length in enumerate(lengths) if row_length == length]
+            rows += rows_of_length
+            parts.append(self._run(rows_of_length, length, initial))
         back = [rows.index(row) for row in range(self.rows)]
         axes = (2, *([1] * self.states))
         whole = []
@@ -357,8 +357,8 @@ class _Net:
         alike = len({direction.activations for direction in self.directions}) == 1
         indices = range(self.count)
         chains = [
-            self._chain(x, chosen, initial)
-            for chosen in ([tuple(indices)] if alike else [(index,) for index in indices])
+            self._chain(x, group, initial)
+            for group in ([tuple(indices)] if alike else [(index,) for index in indices])
         ]
         axes = (1, *([0] * self.states))
         parts = zip(axes, zip(*chains, strict=True), strict=True)
@@ -374,11 +374,11 @@ class _Net:
         return None if state is None else state[:, list(rows)]
 
     def _chain(
-        self, x: Private, chosen: Sequence[int], initial: Sequence[State]
+        self, x: Private, group: Sequence[int], initial: Sequence[State]
     ) -> tuple[Private, ...]:
         """Some directions side by side: `[steps, directions, rows, hidden]`, and last states."""
         site, (length, rows, width) = self.site, x.shape
-        directions = [self.directions[index] for index in chosen]
+        directions = [self.directions[index] for index in group]
         cell = Cell(
             site,
             directions,
@@ -399,16 +399,16 @@ class _Net:
             for index, direction in enumerate(directions)
         ]
         inputs = site.joined(1, steps)
-        states = [self._begin(state, chosen) for state in initial]
+        states = [self._begin(state, group) for state in initial]
         results = []
         for time in range(length):
             now = site.part(inputs, 0, time, time + 1)
             states = self.step(cell, site.reshape(now, inputs.shape[1:]), states)
             results.append(states[0])
         shape = (1, len(directions), rows, self.hidden)
-        every = site.joined(0, [site.reshape(_private(result), shape) for result in results])
+        all_states = site.joined(0, [site.reshape(_private(result), shape) for result in results])
         sides = [
-            self._turned(site.part(every, 1, index, index + 1), direction)
+            self._turned(site.part(all_states, 1, index, index + 1), direction)
             for index, direction in enumerate(directions)
         ]
         last = [site.reshape(_private(state), shape[1:]) for state in states]
@@ -421,14 +421,14 @@ class _Net:
             return x
         return self.site.part(x, 0, length - 1, -1, -1)
 
-    def _begin(self, state: State, chosen: Sequence[int]) -> State:
+    def _begin(self, state: State, group: Sequence[int]) -> State:
         """The first state of some directions, as rows."""
         if state is None:
             return None
         if isinstance(state, Private):
-            part = self.site.part(state, 0, chosen[0], chosen[-1] + 1)
-            return self.site.reshape(part, (len(chosen) * part.shape[1], self.hidden))
-        return state[list(chosen)].reshape(-1, self.hidden)
+            part = self.site.part(state, 0, group[0], group[-1] + 1)
+            return self.site.reshape(part, (len(group) * part.shape[1], self.hidden))
+        return state[list(group)].reshape(-1, self.hidden)
 
 
 def _private(x: State) -> Private:

@@ -71,9 +71,9 @@ def _targets(site: Site, x: Private, axes: list[int]) -> tuple[list[float], list
         scales = [size / length for size, length in zip(sizes, lengths, strict=True)]
         policy = site.attribute("keep_aspect_ratio_policy", "stretch")
         if policy != "stretch":
-            one = min(scales) if policy == "not_larger" else max(scales)
-            scales = [one] * len(axes)
-            sizes = [math.floor(one * length + 0.5) for length in lengths]
+            common_scale = min(scales) if policy == "not_larger" else max(scales)
+            scales = [common_scale] * len(axes)
+            sizes = [math.floor(common_scale * length + 0.5) for length in lengths]
         return scales, sizes
     scales = [float(scale) for scale in np.ravel(site.constant(2, "scales"))]
     if len(scales) != len(axes) or min(scales) <= 0:
@@ -123,19 +123,19 @@ def _coordinates(
     site: Site, mode: str, size: int, scale: float, count: int, ends: tuple[float, float]
 ) -> Array:
     """Where each element of the result lies among the old ones, in single precision."""
-    i, by = np.arange(count, dtype=np.float32), np.float32(scale)
+    i, ratio = np.arange(count, dtype=np.float32), np.float32(scale)
     half = np.float32(0.5)
     match mode:
         case "half_pixel" | "tf_half_pixel_for_nn" | "pytorch_half_pixel":
             alone = mode == "pytorch_half_pixel" and count == 1
             shift = np.float32(0.0) if mode == "tf_half_pixel_for_nn" else half
-            return np.zeros(1, np.float32) if alone else (i + half) / by - shift
+            return np.zeros(1, np.float32) if alone else (i + half) / ratio - shift
         case "half_pixel_symmetric":
             centre = np.float32(size / 2.0)
-            drift = centre * (1 - np.float32(count) / (by * np.float32(size)))
-            return np.asarray(drift + (i + half) / by - half)
+            drift = centre * (1 - np.float32(count) / (ratio * np.float32(size)))
+            return np.asarray(drift + (i + half) / ratio - half)
         case "asymmetric":
-            return i / by
+            return i / ratio
         case "align_corners":
             return i * np.float32((size - 1) / max(count - 1, 1))
         case "tf_crop_and_resize":
@@ -157,9 +157,9 @@ def _keys(a: float) -> Callable[[Array], Array]:
     """Keys' cubic kernel."""
 
     def kernel(apart: Array) -> Array:
-        near = ((a + 2) * apart - (a + 3)) * apart**2 + 1
-        far = ((a * apart - 5 * a) * apart + 8 * a) * apart - 4 * a
-        return np.where(apart <= 1, near, np.where(apart < 2, far, 0.0))
+        inner = ((a + 2) * apart - (a + 3)) * apart**2 + 1
+        outer = ((a * apart - 5 * a) * apart + 8 * a) * apart - 4 * a
+        return np.where(apart <= 1, inner, np.where(apart < 2, outer, 0.0))
 
     return kernel
 

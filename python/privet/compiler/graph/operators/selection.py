@@ -100,7 +100,7 @@ def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> 
         shape = ids.shape[:-1]
         hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
         hot = site.part(hot, 1, 0, min(len(table), ids.shape[-1]))
-        chosen = site.emit(op.Dense(rows[: ids.shape[-1]], None), hot)
+        selection = site.emit(op.Dense(rows[: ids.shape[-1]], None), hot)
     elif not within and ids.below > len(table):
         site.refuse(
             f"it takes elements of a constant of {len(table)} at private places up to "
@@ -114,10 +114,10 @@ def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> 
         if not within and not 1 < ids.below <= len(table):
             first, rows = -len(table), np.concatenate([rows, rows])
         passed = reached(site, ids, first + 1, len(table))
-        chosen = site.emit(op.Dense(np.diff(rows, axis=0), rows[0]), passed)
+        selection = site.emit(op.Dense(np.diff(rows, axis=0), rows[0]), passed)
     whole = table.dtype.kind in "iub"
     below = int(table.max()) + 1 if whole and table.min() >= 0 else 0
-    looked_up = site.reshape(chosen, (*shape, *table.shape[1:]))
+    looked_up = site.reshape(selection, (*shape, *table.shape[1:]))
     return replace(looked_up, integer=whole, whole=whole, below=below)
 
 

@@ -84,9 +84,9 @@ def _machine(site: Site, weight: Array, rho: Array) -> Private:
         scaled = site.emit(op.Scale(root), x)
         squares = site.emit(op.Elementwise(SQUARE), scaled)
         layer = np.concatenate([-2 * vectors, np.ones_like(vectors)])
-        both = site.emit(op.Concat(1), scaled, squares)
+        features = site.emit(op.Concat(1), scaled, squares)
         values = site.emit(
-            op.Elementwise(BELL), _layer(site, both, layer, (vectors**2).sum(axis=0))
+            op.Elementwise(BELL), _layer(site, features, layer, (vectors**2).sum(axis=0))
         )
     else:
         products = _layer(site, x, gamma * vectors, np.full(len(weight), offset))

@@ -36,8 +36,8 @@ RESTRICTIONS = f"of one target post_transform NONE or PROBIT; {_NAN}"
 def tree_ensemble_regressor(site: Site) -> Operand:
     """Trees as one list of nodes, and of their leaves' weights."""
     targets = site.attribute("n_targets", 1)
-    how = site.attribute("aggregate_function", "SUM")
-    return _emit(site, _NodeLists(site, "target"), targets, how)
+    aggregate = site.attribute("aggregate_function", "SUM")
+    return _emit(site, _NodeLists(site, "target"), targets, aggregate)
 
 
 @operator("TreeEnsembleClassifier", domain=ML, since=1, restrictions=CLASSIFIERS)
@@ -53,13 +53,13 @@ def tree_ensemble_classifier(site: Site) -> Operand:
 @operator("TreeEnsemble", domain=ML, since=5, restrictions=RESTRICTIONS)
 def tree_ensemble(site: Site) -> Operand:
     """Trees as a list of inner nodes and one of leaves."""
-    how = ("AVERAGE", "SUM", "MIN", "MAX")[site.attribute("aggregate_function", 1)]
+    aggregate = ("AVERAGE", "SUM", "MIN", "MAX")[site.attribute("aggregate_function", 1)]
     if site.attribute("post_transform", 0):
         _refuse_transform(site, str(site.attribute("post_transform", 0)))
-    return _emit(site, _SplitLists(site), site.attribute("n_targets", 1), how)
+    return _emit(site, _SplitLists(site), site.attribute("n_targets", 1), aggregate)
 
 
-def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, how: str) -> Operand:
+def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, aggregate: str) -> Operand:
     transform = site.attribute("post_transform", "NONE")
     if transform not in ("NONE", 0):
         _refuse_transform(site, transform)
@@ -77,10 +77,10 @@ def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, how: str) -
             f"it has {rows.shape[0]} rows at once, more than {MOST_ROWS}",
             "Export it for one row, and compile it for a batch",
         )
-    if how in ("MIN", "MAX"):
-        return _extreme(site, lists, trees, base, rows, sign=1.0 if how == "MAX" else -1.0)
+    if aggregate in ("MIN", "MAX"):
+        return _extreme(site, lists, trees, base, rows, sign=1.0 if aggregate == "MAX" else -1.0)
     forest = replace(ensemble(trees, base), missing=lists.tests.missing)
-    if how == "AVERAGE":
+    if aggregate == "AVERAGE":
         forest.values[:] /= len(trees)
     return site.emit(forest, rows)
 

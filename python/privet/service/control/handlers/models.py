@@ -77,10 +77,10 @@ def find(call: Call[Any], number: int | None = None) -> Version:
     numbers = ", ".join(str(other.number) for other in call.service.repository.versions(name))
     if numbers:
         raise not_found(f"model {name} has no version {number}; it has {numbers}")
-    served = sorted({row.model for row in call.service.repository.rows() if row.ready})
-    shown = ", ".join(served[:SHOWN]) + (", ..." if len(served) > SHOWN else "")
+    names = sorted({row.model for row in call.service.repository.rows() if row.ready})
+    listing = ", ".join(names[:SHOWN]) + (", ..." if len(names) > SHOWN else "")
     raise not_found(
-        f"there is no model {name}; served are {shown or 'none'} (GET /v2/models lists them)"
+        f"there is no model {name}; served are {listing or 'none'} (GET /v2/models lists them)"
     )
 
 
