@@ -186,7 +186,7 @@ impl Codec {
     /// The revealed integers as reals, with what the client computes of them.
     pub(crate) fn decode(&self, revealed: &[Vec<i64>], samples: usize) -> Vec<(String, Tensor<f64>)> {
         let one = |((exit, shape), integers): (&(Exit, Vec<usize>), &Vec<i64>)| {
-            let mut reals: Vec<f64> = integers.iter().map(|&it| it as f64 / power(exit.scale)).collect();
+            let mut reals: Vec<f64> = integers.iter().map(|&integer| integer as f64 / power(exit.scale)).collect();
             if let Some(softmax) = &exit.client {
                 softmax.apply(&mut reals, shape);
             }

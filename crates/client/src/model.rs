@@ -66,8 +66,8 @@ struct Own {
 /// Reads a model, by default its newest version.
 pub(crate) fn read(client: &Arc<Shared>, name: &str, version: Option<u64>) -> Result<Model, Error> {
     let newest = path(name);
-    let asked = version.map_or(newest.clone(), |version| format!("{newest}/versions/{version}"));
-    let Document { name, privet: own } = client.calls.get(&asked, Duration::ZERO)?;
+    let path = version.map_or(newest.clone(), |version| format!("{newest}/versions/{version}"));
+    let Document { name, privet: own } = client.calls.get(&path, Duration::ZERO)?;
     let malformed = |_| Error::PeerMisbehaved(format!("the service calls a version {:?}", own.version));
     let version: u64 = own.version.parse().map_err(malformed)?;
     let public = client.calls.program(&format!("{newest}/versions/{version}/program"))?;

@@ -28,7 +28,7 @@ pub(crate) fn network_to(calls: &Calls) -> Result<Link, Error> {
         let start = Instant::now();
         let _: IgnoredAny = calls.get("/v2/health/live", Duration::ZERO)?;
         answered = answered.min(start.elapsed());
-        if let Some(connected) = connected.filter(|it| answered <= *it + BUSY) {
+        if let Some(connected) = connected.filter(|round_trip| answered <= *round_trip + BUSY) {
             return link(connected);
         }
     }

@@ -96,23 +96,26 @@ impl Predictor {
     pub(crate) fn new(model: &Model, suite: &Suite) -> Result<Self, Error> {
         let Described { client, offered, stock, program, name, .. } = &*model.0;
         let alternatives = suite.alternatives()?;
-        let asked = alternatives.first().map(|it| (it.fact("suite").to_owned(), it.fact("security").to_owned()));
-        let (suite, security) = asked.unwrap_or_default();
+        let facts = alternatives
+            .first()
+            .map(|resolved| (resolved.fact("suite").to_owned(), resolved.fact("security").to_owned()));
+        let (suite, security) = facts.unwrap_or_default();
         let offer = offered.iter().find(|offer| (&offer.suite, &offer.security) == (&suite, &security));
         let offer = offer.ok_or_else(|| {
-            let there: Vec<_> = offered.iter().map(|it| format!("{} {}", it.suite, it.security)).collect();
-            Error::Misuse(format!("model {name} is not offered in {suite} {security}; it is in {}", there.join(", ")))
+            let offers: Vec<_> = offered.iter().map(|offer| format!("{} {}", offer.suite, offer.security)).collect();
+            Error::Misuse(format!("model {name} is not offered in {suite} {security}; it is in {}", offers.join(", ")))
         })?;
-        let is_offered =
-            |it: &Resolved| offer.rounds.is_empty() || offer.rounds.iter().any(|rounds| rounds == it.fact("rounds"));
+        let is_offered = |resolved: &Resolved| {
+            offer.rounds.is_empty() || offer.rounds.iter().any(|rounds| rounds == resolved.fact("rounds"))
+        };
         let link = client.link()?;
         let planned = alternatives.into_iter().filter(is_offered).map(|suite| {
             let plan = suite.config.plan(program.clone(), link)?;
             Ok(Planned { model: model.clone(), suite, plan })
         });
         let planned = planned.collect::<Result<Vec<_>, Error>>()?;
-        let is_stocked = |it: &Planned| stock.get(&it.plan.label()).is_some_and(|&count| count > 0);
-        let order = |it: &Planned| (!is_stocked(it), delay(&it.plan.forecast(), link));
+        let is_stocked = |planned: &Planned| stock.get(&planned.plan.label()).is_some_and(|&count| count > 0);
+        let order = |planned: &Planned| (!is_stocked(planned), delay(&planned.plan.forecast(), link));
         let quickest = planned.into_iter().min_by_key(order).ok_or_else(|| {
             Error::Misuse(format!(
                 "model {name} is offered with rounds {} alone",

@@ -155,7 +155,7 @@ mod tests {
 
     fn facts_of(suite: impl Into<Suite>) -> Vec<String> {
         let resolved = suite.into().alternatives().unwrap();
-        resolved.iter().map(|it| Value::from(it.facts.clone()).to_string()).collect()
+        resolved.iter().map(|suite| Value::from(suite.facts.clone()).to_string()).collect()
     }
 
     #[test]
@@ -178,8 +178,13 @@ mod tests {
     #[test]
     fn the_default_leaves_the_depth_open() {
         assert_eq!(Suite::default(), Suite::gmw());
-        let labels: Vec<_> =
-            Suite::gmw().unprepared().alternatives().unwrap().iter().map(|it| it.config.label()).collect();
+        let labels: Vec<_> = Suite::gmw()
+            .unprepared()
+            .alternatives()
+            .unwrap()
+            .iter()
+            .map(|alternative| alternative.config.label())
+            .collect();
         assert_eq!(
             labels,
             ["gmw linear exact one-shot tables", "gmw log exact one-shot", "gmw blocks exact one-shot tables"]
@@ -189,8 +194,8 @@ mod tests {
     #[test]
     fn impossible_choices_are_refused() {
         let both = gmw::Config { field: Arithmetic::Prime, linear: Linear::Online, ..Default::default() };
-        let kept = gmw::Config { encrypts: Encrypts::Weights, ..Default::default() };
-        for suite in [Suite::from(both), Suite::from(kept), Suite::fss().unprepared()] {
+        let config = gmw::Config { encrypts: Encrypts::Weights, ..Default::default() };
+        for suite in [Suite::from(both), Suite::from(config), Suite::fss().unprepared()] {
             assert!(matches!(suite.alternatives(), Err(Error::Misuse(_))), "{suite:?}");
         }
     }

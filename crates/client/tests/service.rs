@@ -165,7 +165,7 @@ fn a_rust_client_asks_a_service_in_each_suite() {
     let id = gmw.prepare().unwrap().id().to_owned();
     let other = scene.builder().build().unwrap().model("digits").unwrap().predictor(Suite::gmw()).unwrap();
     let ready = other.prepared().unwrap();
-    assert_eq!(ready.iter().map(|it| it.id()).collect::<Vec<_>>(), [&id]);
+    assert_eq!(ready.iter().map(|notice| notice.id()).collect::<Vec<_>>(), [&id]);
     assert!(model.predictor(Suite::fss()).unwrap().prepared().unwrap().is_empty());
     let on_it = ready.into_iter().next().unwrap().infer(&input).unwrap();
     assert_eq!(logits(&on_it), first);
@@ -175,7 +175,7 @@ fn a_rust_client_asks_a_service_in_each_suite() {
 
     for suite in [Suite::fss(), Suite::fss_malicious()] {
         let predictor = model.predictor(suite).unwrap();
-        assert_eq!(predictor.weaknesses().iter().map(|it| it.name).collect::<Vec<_>>(), ["dealer"]);
+        assert_eq!(predictor.weaknesses().iter().map(|weakness| weakness.name).collect::<Vec<_>>(), ["dealer"]);
         assert_eq!(logits(&predictor.infer(&input).unwrap()), first);
     }
 
@@ -183,7 +183,7 @@ fn a_rust_client_asks_a_service_in_each_suite() {
     std::thread::scope(|threads| {
         let asked = [(), ()].map(|()| threads.spawn(|| gmw.infer(&input).unwrap()));
         let found = asked.map(|thread| thread.join().unwrap());
-        assert!(found.iter().all(|it| logits(it) == first));
+        assert!(found.iter().all(|prediction| logits(prediction) == first));
         assert_ne!(found[0].material, found[1].material);
     });
 

@@ -322,11 +322,13 @@ impl Adder {
         let (entries, question) = (array::from_fn(|v| entries[v].words()), question.each_ref().map(Bits::words));
         let (own, planes) = if step == Step::First {
             let summands: [Bits; 3] = self.lowest();
-            eights::answer(entries, question, |word| eights::first(summands.each_ref().map(|it| it.words()[word])))
+            eights::answer(entries, question, |word| {
+                eights::first(summands.each_ref().map(|summand| summand.words()[word]))
+            })
         } else {
             let (summands, carry): ([Bits; 2], _) = (self.lowest(), self.generate.swap_remove(0));
             eights::answer(entries, question, |word| {
-                eights::next(summands.each_ref().map(|it| it.words()[word]), carry.words()[word])
+                eights::next(summands.each_ref().map(|summand| summand.words()[word]), carry.words()[word])
             })
         };
         for plane in planes.chunks_exact(own.len().max(1)) {

@@ -89,16 +89,17 @@ impl<I: Iterator<Item = Range<usize>>> Inbox<'_, I> {
     /// The next tile's ciphertexts, of which there must be as many left.
     fn read(&mut self, channel: &mut Channel) -> Result<&[Panel], Error> {
         let parameters = self.plan.parameters();
-        let each = parameters.ciphertext_bytes();
-        let taken = self.plan.packing().counts.channels * each;
+        let ciphertext_bytes = parameters.ciphertext_bytes();
+        let taken = self.plan.packing().counts.channels * ciphertext_bytes;
         while self.bytes.len() < taken {
             let message = self.due.next().map_or(0, |message| message.len());
-            self.bytes.extend(channel.recv(message * each)?);
+            self.bytes.extend(channel.recv(message * ciphertext_bytes)?);
         }
-        for (panel, bytes) in self.panels.iter_mut().zip(self.bytes[..taken].chunks(Panel::MOST * each)) {
-            let groups = panel.groups(bytes.len() / each)?.par_iter_mut();
-            let read =
-                groups.zip(bytes.par_chunks(Group::MOST * each)).map(|(group, bytes)| group.read(parameters, bytes));
+        for (panel, bytes) in self.panels.iter_mut().zip(self.bytes[..taken].chunks(Panel::MOST * ciphertext_bytes)) {
+            let groups = panel.groups(bytes.len() / ciphertext_bytes)?.par_iter_mut();
+            let read = groups
+                .zip(bytes.par_chunks(Group::MOST * ciphertext_bytes))
+                .map(|(group, bytes)| group.read(parameters, bytes));
             read.collect::<Result<(), _>>()?;
         }
         self.bytes.drain(..taken);

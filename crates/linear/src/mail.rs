@@ -68,11 +68,11 @@ impl<I: Iterator<Item = Range<usize>>> Inbox<'_, I> {
     /// The next `count` ciphertexts, of which there must be as many left. Call [`Inbox::forget`] when they are used.
     pub(crate) fn read(&mut self, channel: &mut Channel, count: usize) -> Result<&[Ciphertext], Error> {
         let parameters = self.plan.parameters();
-        let each = parameters.ciphertext_bytes();
+        let ciphertext_bytes = parameters.ciphertext_bytes();
         while self.waiting.len() < count {
             let Some(message) = self.due.next() else { break };
-            let bytes = channel.recv(message.len() * each)?;
-            let read = bytes.par_chunks(each).map(|chunk| Ciphertext::from_bytes(parameters, chunk));
+            let bytes = channel.recv(message.len() * ciphertext_bytes)?;
+            let read = bytes.par_chunks(ciphertext_bytes).map(|chunk| Ciphertext::from_bytes(parameters, chunk));
             self.waiting.extend(read.collect::<Result<Vec<_>, _>>()?);
         }
         Ok(&self.waiting[..count])

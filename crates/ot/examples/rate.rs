@@ -15,8 +15,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     let runs: usize = arguments.next().map_or(Ok(5), |runs| runs.parse())?;
     let names: Vec<String> = arguments.collect();
     const COUNT: usize = 1 << 22;
-    for extension in
-        Extension::ALL.into_iter().filter(|it| names.is_empty() || names.iter().any(|name| name == it.name()))
+    for extension in Extension::ALL
+        .into_iter()
+        .filter(|extension| names.is_empty() || names.iter().any(|name| name == extension.name()))
     {
         let bits = Demand { private_ands: COUNT, ..Demand::NONE };
         let tables = TableCounts { eights: 0, sixteens: COUNT / Shape::Sixteen.choice_bits() };

@@ -204,23 +204,27 @@ mod tests {
         let (bits, words) = (Bits::from_bools(&[true; 70]), Packed::of(Width::of(20), &[7; 70]));
         let (planes, both) = (vec![bits.clone(); 3], [bits.clone(), bits.clone()]);
         let (r0, r1) = (bits.clone(), bits.clone());
-        wiped(BitsSent { r0, r1 }, |it| it.r0.len() + it.r1.len());
+        wiped(BitsSent { r0, r1 }, |secrets| secrets.r0.len() + secrets.r1.len());
         let (choice, received) = (bits.clone(), bits.clone());
-        wiped(BitsReceived { choice, received }, |it| it.choice.len() + it.received.len());
+        wiped(BitsReceived { choice, received }, |secrets| secrets.choice.len() + secrets.received.len());
         let pairs = PairsSent { r0: both.clone(), r1: both.clone() };
-        wiped(pairs, |it| it.r0.iter().chain(&it.r1).map(Bits::len).sum());
+        wiped(pairs, |secrets| secrets.r0.iter().chain(&secrets.r1).map(Bits::len).sum());
         let pairs = PairsReceived { choice: bits.clone(), received: both.clone() };
-        wiped(pairs, |it| it.choice.len() + it.received[0].len() + it.received[1].len());
-        wiped(ProductsSent { rho: words.clone(), share: words.clone() }, |it| it.rho.len() + it.share.len());
+        wiped(pairs, |secrets| secrets.choice.len() + secrets.received[0].len() + secrets.received[1].len());
+        wiped(ProductsSent { rho: words.clone(), share: words.clone() }, |secrets| {
+            secrets.rho.len() + secrets.share.len()
+        });
         let received = ProductsReceived { choice: bits.clone(), share: words };
-        wiped(received, |it| it.choice.len() + it.share.len());
+        wiped(received, |secrets| secrets.choice.len() + secrets.share.len());
         let triples = Triples { a: bits.clone(), b: bits.clone(), c: bits.clone() };
-        wiped(triples, |it| it.a.len() + it.b.len() + it.c.len());
+        wiped(triples, |secrets| secrets.a.len() + secrets.b.len() + secrets.c.len());
         let pairs = PairedTriples { a: bits, b: both.clone(), c: both };
-        wiped(pairs, |it| it.b.iter().chain(&it.c).fold(it.a.len(), |sum, bits| sum + bits.len()));
-        wiped(TablesSent { entries: planes.clone() }, |it| it.entries.len());
+        wiped(pairs, |secrets| secrets.b.iter().chain(&secrets.c).fold(secrets.a.len(), |sum, bits| sum + bits.len()));
+        wiped(TablesSent { entries: planes.clone() }, |secrets| secrets.entries.len());
         let tables = TablesReceived { choice: planes.clone(), received: planes.clone() };
-        wiped(tables, |it| it.choice.len() + it.received.len());
-        wiped(OneHots { number: planes.clone(), entries: planes }, |it| it.number.len() + it.entries.len());
+        wiped(tables, |secrets| secrets.choice.len() + secrets.received.len());
+        wiped(OneHots { number: planes.clone(), entries: planes }, |secrets| {
+            secrets.number.len() + secrets.entries.len()
+        });
     }
 }

@@ -97,7 +97,8 @@ impl Kept {
             return None;
         }
         let (blocks, _) = blocks.as_chunks::<16>();
-        let blocks: Zeroizing<Vec<Block>> = Zeroizing::new(blocks.iter().map(|it| Block::from_le_bytes(*it)).collect());
+        let blocks: Zeroizing<Vec<Block>> =
+            Zeroizing::new(blocks.iter().map(|bytes| Block::from_le_bytes(*bytes)).collect());
         let (&delta, keys) = blocks.split_first()?;
         let (chosen, both) = keys.split_at(COUNT);
         let (both, _) = both.as_chunks::<2>();

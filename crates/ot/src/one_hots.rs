@@ -298,14 +298,16 @@ mod tests {
         let run = Run { bits: 8, count: 1 << 15 };
         let parties = grown(run, 4);
         let both = joined(&parties);
-        for bits in parties.iter().flat_map(|it| it.number.iter().chain(&it.entries)).chain(&both.number) {
+        for bits in parties.iter().flat_map(|party| party.number.iter().chain(&party.entries)).chain(&both.number) {
             let ones: u32 = bits.words().iter().map(|word| word.count_ones()).sum();
             // Seven standard deviations of a binomial count.
             assert!((f64::from(ones) - f64::from(1 << 14)).abs() < 3.5 * f64::from(1 << 15).sqrt(), "{ones}");
         }
         // A party's share of an entry says nothing of the number, though in both shares together it is the number's.
         for OneHots { entries, .. } in &parties {
-            for (entry, number) in entries.iter().flat_map(|entry| both.number.iter().map(move |it| (entry, it))) {
+            for (entry, number) in
+                entries.iter().flat_map(|entry| both.number.iter().map(move |number| (entry, number)))
+            {
                 let ones: u32 = entry.xor(number).words().iter().map(|word| word.count_ones()).sum();
                 assert!((f64::from(ones) - f64::from(1 << 14)).abs() < 3.5 * f64::from(1 << 15).sqrt(), "{ones}");
             }

@@ -62,22 +62,22 @@ impl Allowance {
         let path = self.folder.join(name);
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let _lock = self.lock()?;
-        let mut given = read(&path)?;
-        let moved = given.iter().any(|&(time, _)| time > now);
-        given.iter_mut().for_each(|(time, _)| *time = (*time).min(now));
-        given.retain(|&(time, _)| now - time < HOUR.as_millis() as u64);
-        let mut total: u64 = given.iter().map(|&(_, count)| u64::from(count)).sum();
+        let mut entries = read(&path)?;
+        let moved = entries.iter().any(|&(time, _)| time > now);
+        entries.iter_mut().for_each(|(time, _)| *time = (*time).min(now));
+        entries.retain(|&(time, _)| now - time < HOUR.as_millis() as u64);
+        let mut total: u64 = entries.iter().map(|&(_, count)| u64::from(count)).sum();
         let allowed = u64::from(per_hour);
         if total + u64::from(answers) <= allowed {
-            given.push((now, answers));
-            self.write(&path, &given)?;
+            entries.push((now, answers));
+            self.write(&path, &entries)?;
             return Ok(None);
         }
         if moved {
-            self.write(&path, &given)?;
+            self.write(&path, &entries)?;
         }
         // The oldest go first.
-        let free = given.iter().find(|&&(_, count)| {
+        let free = entries.iter().find(|&&(_, count)| {
             total -= u64::from(count);
             total + u64::from(answers) <= allowed
         });

@@ -50,10 +50,10 @@ pub(crate) mod named {
     }
 
     pub(crate) fn deserialize<'de, T: Choice, D: Deserializer<'de>>(deserializer: D) -> Result<T, D::Error> {
-        let given = String::deserialize(deserializer)?;
-        let value = T::VALUES.iter().find(|(_, name)| *name == given).map(|(value, _)| *value);
+        let text = String::deserialize(deserializer)?;
+        let value = T::VALUES.iter().find(|(_, name)| *name == text).map(|(value, _)| *value);
         let possible = || T::VALUES.iter().map(|(_, name)| *name).collect::<Vec<_>>().join(", ");
-        value.ok_or_else(|| de::Error::custom(format!("{} {given:?}: possible are {}", T::NAME, possible())))
+        value.ok_or_else(|| de::Error::custom(format!("{} {text:?}: possible are {}", T::NAME, possible())))
     }
 }
 

@@ -123,7 +123,7 @@ impl SuiteConfig for Config {
     }
 
     fn plan(&self, program: Program, link: Link) -> Result<Box<dyn SuitePlan>, Error> {
-        let extensions = Extension::ALL.into_iter().filter(|it| self.transfers.allows(*it));
+        let extensions = Extension::ALL.into_iter().filter(|extension| self.transfers.allows(*extension));
         let plan = Plan::new(program, *self)?.over(link).extending(extensions.collect());
         Ok(Box::new(plan.pricing(self.transfers.price(self.byte_price))))
     }
@@ -165,7 +165,8 @@ mod tests {
 
     #[test]
     fn whoever_asks_for_silent_transfers_pays_for_bytes() {
-        let prices = [Transfers::Auto, Transfers::SoftSpoken, Transfers::Silent].map(|it| [it.price(0), it.price(500)]);
+        let prices = [Transfers::Auto, Transfers::SoftSpoken, Transfers::Silent]
+            .map(|transfers| [transfers.price(0), transfers.price(500)]);
         assert_eq!(prices, [[0, 500], [0, 500], [SILENT_PRICE, 500]]);
     }
 

@@ -393,8 +393,8 @@ pub(crate) fn needs_ring<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>])
 /// For each value, whether it may be in any ring that holds it. `rules`: of each operation.
 pub(crate) fn fits_any_ring<R: Rules + ?Sized>(program: &Program, rules: &[Box<R>]) -> Vec<bool> {
     let mut fits = vec![true; program.values().len()];
-    let kept = program.outputs().iter().map(|output| output.value);
-    kept.chain(program.state().iter().map(|state| state.output)).for_each(|value| fits[value] = false);
+    let outputs = program.outputs().iter().map(|output| output.value);
+    outputs.chain(program.state().iter().map(|state| state.output)).for_each(|value| fits[value] = false);
     for (reader, rules) in program.operations().iter().zip(rules).rev() {
         let takes = rules.takes_any_ring(fits[reader.output]);
         reader.inputs.iter().for_each(|&input| fits[input] &= takes);
@@ -486,8 +486,8 @@ fn backwards<R: Rules + ?Sized>(
     asked: impl Fn(&R, Option<u32>) -> Option<u32>,
 ) -> Vec<Option<u32>> {
     let mut read = vec![Some(0); program.values().len()];
-    let kept = program.outputs().iter().map(|output| output.value);
-    kept.chain(program.state().iter().map(|state| state.output)).for_each(|value| read[value] = None);
+    let outputs = program.outputs().iter().map(|output| output.value);
+    outputs.chain(program.state().iter().map(|state| state.output)).for_each(|value| read[value] = None);
     for (reader, rules) in program.operations().iter().zip(rules).rev() {
         let bits = match (rooms[reader.output], &reader.operator) {
             (Some(room), Operator::Truncate { bits, .. }) => Some(room + bits),
@@ -572,8 +572,8 @@ mod tests {
                 }
             }
         }
-        let wanted = ["add", "sub", "shift_left", "avg_pool2d", "mul", "matmul", "reshape"];
-        for end in wanted.iter().flat_map(|name| [(*name, 0), (*name, 1)]) {
+        let operators = ["add", "sub", "shift_left", "avg_pool2d", "mul", "matmul", "reshape"];
+        for end in operators.iter().flat_map(|name| [(*name, 0), (*name, 1)]) {
             assert!(reached.contains(&end), "{end:?}");
         }
     }

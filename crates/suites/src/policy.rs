@@ -37,12 +37,12 @@ impl Accepts {
     /// # Errors
     /// [`Error::Misuse`] if there is no such weakness.
     pub fn allow(&mut self, weakness: &str) -> Result<(), Error> {
-        let is_weak = |value: &&Value| value.weakness.is_some_and(|it| it.name == weakness);
+        let is_weak = |value: &&Value| value.weakness.is_some_and(|weak_point| weak_point.name == weakness);
         if registry::values().iter().find(is_weak).is_none() {
             return Err(Error::Misuse(format!("there is no weakness {weakness:?} that a server could accept")));
         }
-        let kept = |value: &&Value| self.0.contains(value) || is_weak(value);
-        self.0 = registry::values().iter().filter(kept).copied().collect();
+        let is_accepted = |value: &&Value| self.0.contains(value) || is_weak(value);
+        self.0 = registry::values().iter().filter(is_accepted).copied().collect();
         Ok(())
     }
 
@@ -73,7 +73,7 @@ impl<'de> Deserialize<'de> for Accepts {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let mut accepts = Self::default();
         for (choice, names) in BTreeMap::<String, Vec<String>>::deserialize(deserializer)? {
-            if registry::choices().all(|there| there != choice) {
+            if registry::choices().all(|other| other != choice) {
                 let possible = registry::choices().collect::<Vec<_>>().join(", ");
                 return Err(de::Error::custom(format!("there is no choice {choice:?}: possible are {possible}")));
             }

@@ -134,9 +134,9 @@ pub fn value(choice: &str, name: &str) -> Result<config::Value, Error> {
 /// [`Error::Misuse`] if there are no such values, or the suite or the other party's abilities are left out.
 pub fn mode(json: &str) -> Result<Mode, Error> {
     let malformed = |problem: String| Error::Misuse(format!("this is no mode: {problem}"));
-    let given: BTreeMap<String, Option<String>> =
+    let options: BTreeMap<String, Option<String>> =
         serde_json::from_str(json).map_err(|error| malformed(error.to_string()))?;
-    let named = given.iter().filter_map(|(choice, name)| name.as_ref().map(|name| value(choice, name)));
+    let named = options.iter().filter_map(|(choice, name)| name.as_ref().map(|name| value(choice, name)));
     let named = named.collect::<Result<Vec<_>, _>>()?;
     for must in ["suite", "security"] {
         if named.iter().all(|value| value.choice != must) {
@@ -226,7 +226,7 @@ mod tests {
 
     #[test]
     fn every_label_is_what_peers_and_stores_know() {
-        let mut known: Vec<String> =
+        let mut names: Vec<String> =
             ["fss one-bit tables", "fss exact tables", "fss malicious one-bit", "fss malicious exact"]
                 .map(str::to_owned)
                 .into();
@@ -235,14 +235,14 @@ mod tests {
                 ["", " dealt", " one-shot", " kept-weights", " silent", " one-shot silent", " kept-weights silent"]
             {
                 let name = |truncation| format!("gmw {rounds} {truncation}{source}{tables}");
-                known.extend(["one-bit", "exact"].map(name));
+                names.extend(["one-bit", "exact"].map(name));
             }
-            known.push(format!("gmw {rounds} exact prime{tables}"));
+            names.push(format!("gmw {rounds} exact prime{tables}"));
         }
-        known.sort();
+        names.sort();
         let mut labels: Vec<String> = configs().map(|config| config.label()).collect();
         labels.sort();
-        assert_eq!(labels, known);
+        assert_eq!(labels, names);
         for label in labels {
             let config = parse(&label).unwrap();
             assert_eq!(config.label(), label);

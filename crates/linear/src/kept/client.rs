@@ -65,15 +65,16 @@ fn sums<E: From<Error>>(
     let (parameters, inner) = (plan.parameters(), plan.product().inner);
     let (rows, per) = (plan.product().rows, strip.blocks.rows());
     let mut sums = vec![Sum::new(parameters); rows];
-    let each = parameters.ciphertext_bytes();
+    let ciphertext_bytes = parameters.ciphertext_bytes();
     let at_once = rows.div_ceil(rayon::current_num_threads());
     for start in (0..strip.ciphertexts).step_by(Panel::MOST) {
         let count = Panel::MOST.min(strip.ciphertexts - start);
-        bytes.resize(count * each, 0);
+        bytes.resize(count * ciphertext_bytes, 0);
         read(bytes)?;
         let groups = panel.groups(count).map_err(Error::from)?.par_iter_mut();
-        let filled =
-            groups.zip(bytes.par_chunks(Group::MOST * each)).map(|(group, bytes)| group.read(parameters, bytes));
+        let filled = groups
+            .zip(bytes.par_chunks(Group::MOST * ciphertext_bytes))
+            .map(|(group, bytes)| group.read(parameters, bytes));
         filled.collect::<Result<(), _>>().map_err(Error::from)?;
         let multiplied = sums.par_chunks_mut(at_once).enumerate().map(|(chunk, sums)| {
             let factors = |row: usize| {

@@ -33,11 +33,11 @@ pub fn encrypt(channel: &mut Channel, plan: &Plan, keys: &ClientKeys, r: &[u64],
 pub fn decrypt(channel: &mut Channel, plan: &Plan, keys: &ClientKeys) -> Result<Vec<u64>, Error> {
     keys.check(plan)?;
     let mut output = vec![0; plan.output_len()];
-    let each = plan.parameters().reply_bytes();
+    let reply_bytes = plan.parameters().reply_bytes();
     for message in messages(plan.output_ciphertexts()) {
-        let bytes = channel.recv(message.len() * each)?;
+        let bytes = channel.recv(message.len() * reply_bytes)?;
         let open = |(index, reply)| Ok::<_, Error>((index, keys.secret.open(reply)?));
-        let replies: Vec<(usize, &[u8])> = message.zip(bytes.chunks(each)).collect();
+        let replies: Vec<(usize, &[u8])> = message.zip(bytes.chunks(reply_bytes)).collect();
         let opened: Vec<(usize, Vec<u64>)> = replies.into_par_iter().map(open).collect::<Result<_, _>>()?;
         opened.iter().for_each(|(index, slots)| gather(plan, *index, slots, &mut output));
     }

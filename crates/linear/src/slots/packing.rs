@@ -97,8 +97,8 @@ impl Packing {
 
     /// Each different way to an output ciphertext, and how many take it.
     pub(super) fn ways(&self) -> impl Iterator<Item = (&Steps, usize)> {
-        let each = self.outputs / self.steps.len();
-        self.steps.iter().map(move |steps| (steps, each))
+        let outputs_per_step = self.outputs / self.steps.len();
+        self.steps.iter().map(move |steps| (steps, outputs_per_step))
     }
 
     /// Images and their strips: what is computed apart.

@@ -140,8 +140,8 @@ impl Plan {
 
     /// Most bytes that the keys of these layers take at the server.
     pub fn keys_memory(plans: &[&Self]) -> u64 {
-        let each = plans.first().map_or(0, |plan| plan.parameters().rotation_key_memory());
-        rotations_of(plans).len() as u64 * each
+        let key_memory = plans.first().map_or(0, |plan| plan.parameters().rotation_key_memory());
+        rotations_of(plans).len() as u64 * key_memory
     }
 
     /// Most bytes that [`super::evaluate`] takes, with this many threads, beyond weights and keys.

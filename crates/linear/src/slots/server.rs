@@ -36,7 +36,7 @@ pub fn evaluate(
     Misuse::check_plans("weights", plan.agrees_with(weights.plan()))?;
     Misuse::check_plans("keys", plan.parameters().agrees_with(keys.rotations.parameters()))?;
     let (packing, parameters) = (plan.packing(), plan.parameters());
-    let each = parameters.ciphertext_bytes();
+    let ciphertext_bytes = parameters.ciphertext_bytes();
     let (mut due, mut waiting) = (messages(plan.input_ciphertexts()), Vec::new());
     let mut replies: std::collections::VecDeque<Vec<u8>> = Default::default();
     let mut out = messages(plan.output_ciphertexts()).peekable();
@@ -45,8 +45,8 @@ pub fn evaluate(
     for tile in 0..packing.tiles() {
         while waiting.len() < packing.inputs {
             let Some(message) = due.next() else { break };
-            let bytes = channel.recv(message.len() * each)?;
-            let read = bytes.par_chunks(each).map(|chunk| Ciphertext::from_bytes(parameters, chunk));
+            let bytes = channel.recv(message.len() * ciphertext_bytes)?;
+            let read = bytes.par_chunks(ciphertext_bytes).map(|chunk| Ciphertext::from_bytes(parameters, chunk));
             waiting.extend(read.collect::<Result<Vec<_>, _>>()?);
         }
         let inputs: Vec<Ciphertext> = waiting.drain(..packing.inputs).collect();

@@ -234,7 +234,7 @@ mod tests {
             };
             store.write_kept(&path(peer), bytes, fill)
         };
-        let gone = |evicted: Vec<Evicted>| evicted.into_iter().map(|it| it.peer).collect::<Vec<_>>();
+        let gone = |evicted: Vec<Evicted>| evicted.into_iter().map(|eviction| eviction.peer).collect::<Vec<_>>();
         // Two servers of one program stay, within the limit.
         assert!(gone(write("ann", 400).unwrap()).is_empty());
         assert!(gone(write("bob", 400).unwrap()).is_empty());

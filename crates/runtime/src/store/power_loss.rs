@@ -315,7 +315,9 @@ fn nothing_is_used_twice_and_no_spoiled_setup_looks_whole_after_a_power_loss() {
 
 /// Each sync that matters, by what it is for.
 const SYNCS: [(&str, LeaveOut); 11] = [
-    ("the bytes of a new file", |path, last| last.is_none() && path.extension().is_some_and(|it| it == "partial")),
+    ("the bytes of a new file", |path, last| {
+        last.is_none() && path.extension().is_some_and(|extension| extension == "partial")
+    }),
     ("the folder in which the store was made", |path, _| path.ends_with("deep")),
     ("the store's own folder", |path, _| path.ends_with("store")),
     ("the names of what is ready", |path, _| path.ends_with("ready")),

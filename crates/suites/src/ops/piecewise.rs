@@ -77,17 +77,18 @@ mod tests {
     fn bounds_are_the_least_and_the_largest_value_of_the_whole_ring() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/smooth/program.json");
         let program = Program::parse(&std::fs::read(path).expect("a fixture")).expect("a program");
-        let functions = Node::all(&program).filter(|it| matches!(it.operation.operator, Operator::Piecewise { .. }));
+        let functions =
+            Node::all(&program).filter(|node| matches!(node.operation.operator, Operator::Piecewise { .. }));
         for node in functions {
             let function = node.piecewise().expect("a function by lines");
             let [slopes, offsets] = function.table();
             for width in [function.bits, function.bits + 2, function.bits + 5] {
                 let half = 1 << (width.max(function.bits + 2) - 1);
                 let value = |x: i64| {
-                    let kept = x.clamp(0, (1 << function.bits) - 1);
+                    let position = x.clamp(0, (1 << function.bits) - 1);
                     let (line, distance) =
-                        ((kept >> function.step_bits()) as usize, kept & ((1 << function.step_bits()) - 1));
-                    let over = if function.rises { (x - kept).max(0) << function.step_bits() } else { 0 };
+                        ((position >> function.step_bits()) as usize, position & ((1 << function.step_bits()) - 1));
+                    let over = if function.rises { (x - position).max(0) << function.step_bits() } else { 0 };
                     slopes[line] * distance + offsets[line] + over
                 };
                 let [low, high] = function.bounds(&[], width).expect("bounds");

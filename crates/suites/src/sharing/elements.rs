@@ -265,7 +265,8 @@ pub(super) fn multiply(
             operands.products.extend(products);
         }
     }
-    let parts: BTreeMap<usize, (bool, Vec<u64>)> = operands.into_values().flat_map(|it| it.parts(plan)).collect();
+    let parts: BTreeMap<usize, (bool, Vec<u64>)> =
+        operands.into_values().flat_map(|operand| operand.parts(plan)).collect();
     let mut all = Elements::default();
     for (is_layer, part) in parts.into_values() {
         if is_layer { all.layers.push(part) } else { all.products.push(part) }

@@ -35,7 +35,8 @@ pub(super) fn plan(program: &Program, triples: &mut [Triple], bits: u32, options
     if options.is_one_shot() || options.is_prime() {
         return refused("let linear layers run offline and in a ring, or choose suite fss".into());
     }
-    let product = |triple: &Triple| Node::at(program, triple.operation).product().and_then(|it| it.matrices());
+    let product =
+        |triple: &Triple| Node::at(program, triple.operation).product().and_then(|product| product.matrices());
     let products: Vec<_> = triples.iter().filter_map(product).collect();
     if products.is_empty() {
         return Ok(());
@@ -55,7 +56,7 @@ pub(super) fn plan(program: &Program, triples: &mut [Triple], bits: u32, options
 
 /// What the client's channel counts for triples of matrices, with its key; of a round that linear layers share.
 pub(super) fn matrices_cost(plan: &Plan) -> Cost {
-    let key = plan.matrices().take(1).map(|it| it.terms()[0].public_key_cost());
+    let key = plan.matrices().take(1).map(|triples| triples.terms()[0].public_key_cost());
     plan.matrices().map(MatrixTriples::cost).chain(key).fold(Cost::default(), |sum, cost| sum + cost)
 }
 

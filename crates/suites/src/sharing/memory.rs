@@ -194,8 +194,8 @@ impl Plan {
         let last_use = self.last_uses();
         let opened: HashSet<usize> = self.steps().iter().filter_map(opens).collect();
         let masked: HashSet<usize> = self.masked.iter().map(|masked| masked.value).collect();
-        let given = program.inputs().iter().map(|input| input.value);
-        let mut live: u64 = given.chain(program.state().iter().map(|state| state.input)).map(size).sum();
+        let inputs = program.inputs().iter().map(|input| input.value);
+        let mut live: u64 = inputs.chain(program.state().iter().map(|state| state.input)).map(size).sum();
         let mut most = live;
         for (index, step) in self.steps().iter().enumerate() {
             let (added, working) = match *step {

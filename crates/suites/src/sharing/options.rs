@@ -163,13 +163,14 @@ impl Options {
     pub fn all() -> impl Iterator<Item = Self> {
         let suites = [Rounds::Linear, Rounds::Log, Rounds::Blocks].map(|rounds| Suite::Gmw { rounds });
         let suites = move || suites.into_iter().chain([Suite::Fss]);
-        let all = vary(vec![Self::gmw(Rounds::Linear, Truncation::OneBit)], |it, maker| Self { maker, ..it });
-        let all = vary(all, |it, linear| Self { linear, ..it });
-        let all = vary(all, |it, arithmetic| Self { arithmetic, ..it }).into_iter();
-        let all =
-            all.flat_map(|it| [Truncation::OneBit, Truncation::Exact].map(|truncation| Self { truncation, ..it }));
-        let all = all.flat_map(move |it| suites().map(move |suite| Self { suite, ..it }));
-        let all = vary(all.collect(), |it, encrypts| Self { encrypts, ..it });
+        let all = vary(vec![Self::gmw(Rounds::Linear, Truncation::OneBit)], |options, maker| Self { maker, ..options });
+        let all = vary(all, |options, linear| Self { linear, ..options });
+        let all = vary(all, |options, arithmetic| Self { arithmetic, ..options }).into_iter();
+        let all = all.flat_map(|options| {
+            [Truncation::OneBit, Truncation::Exact].map(|truncation| Self { truncation, ..options })
+        });
+        let all = all.flat_map(move |options| suites().map(move |suite| Self { suite, ..options }));
+        let all = vary(all.collect(), |options, encrypts| Self { encrypts, ..options });
         all.into_iter().filter(|options| options.check().is_ok())
     }
 

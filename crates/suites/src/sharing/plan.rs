@@ -127,8 +127,9 @@ impl Plan {
         let planner = Planner::plan(&program, &operations, options, field);
         let encrypted = planner.linear.iter().zip(&planner.layers).filter(|(_, layer)| !options.chooses(layer));
         let bits = planner.encrypted_bits(encrypted.map(|((operation, ..), _)| *operation));
-        let of_matrices =
-            |triple: &&Triple| Node::at(&program, triple.operation).product().is_some_and(|it| it.matrices().is_some());
+        let of_matrices = |triple: &&Triple| {
+            Node::at(&program, triple.operation).product().is_some_and(|product| product.matrices().is_some())
+        };
         let product_bits =
             planner.encrypted_bits(planner.triples.iter().filter(of_matrices).map(|triple| triple.operation));
         let Planner {
@@ -464,7 +465,7 @@ mod tests {
     fn correlations_are_made_by_an_extension_that_was_asked_for() {
         let silent = |plan: &Plan| matches!(plan.extension(), Extension::Silent(_));
         let only = |wanted: bool| {
-            let allowed = |it: &Extension| matches!(it, Extension::Silent(_)) == wanted;
+            let allowed = |extension: &Extension| matches!(extension, Extension::Silent(_)) == wanted;
             plan().over(Link::WAN).extending(Extension::ALL.into_iter().filter(allowed).collect())
         };
         assert_eq!([false, true].map(|wanted| silent(&only(wanted))), [false, true]);

@@ -167,7 +167,7 @@ impl Elements for Masked {
 
     fn whole(node: Node<'_>, inputs: &[&Self], weights: &privet_program::Weights) -> Option<Self> {
         let ring = inputs[0].ring;
-        let read: Vec<&[u64]> = inputs.iter().map(|it| it.values.as_slice()).collect();
+        let read: Vec<&[u64]> = inputs.iter().map(|input| input.values.as_slice()).collect();
         let mut values = match node.local() {
             Some(local) => InRing::run(ring, &*local, &read, Some(weights)),
             None => node.linear()?.affine(read[0], weights, ring),

@@ -61,9 +61,9 @@ struct Offline {
 /// What a plan takes.
 pub(super) fn of(plan: &Plan) -> Forecast {
     let program = plan.program();
-    let given = program.inputs().iter().map(|input| program.value(input.value).len());
+    let input_sizes = program.inputs().iter().map(|input| program.value(input.value).len());
     let returned = plan.exchanges().filter(|exchange| !is_output(exchange)).map(|exchange| exchange.returned(program));
-    let encrypted: Vec<usize> = given.chain(returned).collect();
+    let encrypted: Vec<usize> = input_sizes.chain(returned).collect();
     let decrypted: Vec<usize> = plan.exchanges().map(|exchange| exchange.sent(program)).collect();
     let (encryptions, decryptions) = (encrypted.iter().sum::<usize>(), decrypted.iter().sum::<usize>());
     let offline = match plan.cipher() {

@@ -44,9 +44,9 @@ impl Samples {
     /// [`Error::Encryption`] for a value beyond the bound.
     pub fn pack(&self, values: &[i64]) -> Result<Vec<Plaintext>, Error> {
         let Some(packing) = &self.packing else { return Ok(values.iter().map(|&value| value.into()).collect()) };
-        let each = values.len() / self.count;
-        let slots = |element: usize| values.iter().skip(element).step_by(each).copied().collect::<Vec<_>>();
-        (0..each).map(|element| Ok(packing.pack(&slots(element))?)).collect()
+        let group_size = values.len() / self.count;
+        let slots = |element: usize| values.iter().skip(element).step_by(group_size).copied().collect::<Vec<_>>();
+        (0..group_size).map(|element| Ok(packing.pack(&slots(element))?)).collect()
     }
 
     /// The same value in every slot.

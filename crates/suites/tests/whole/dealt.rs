@@ -40,7 +40,7 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
     let only_exact: [&Fixture; 2] = [&SMOOTH, &PRODUCTS];
     for fixture in [&*RESIDUAL, &*CHOICE, &*SMOOTH, &*PRODUCTS, &*GRAM] {
         let exact = |options: &Options| options.truncation == Truncation::Exact;
-        let needs_exact = only_exact.iter().any(|it| std::ptr::eq(*it, fixture));
+        let needs_exact = only_exact.iter().any(|other| std::ptr::eq(*other, fixture));
         let options = Options::dealt().filter(|options| exact(options) || !needs_exact);
         for plan in options.map(|options| fixture.plan(options)) {
             let (result, served, events) = session([&ours, &theirs], [connect.clone(), connect.clone()], |client| {
@@ -66,7 +66,9 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
             assert_eq!(online.total.bytes_sent, forecast.online_bytes_client);
             assert_eq!(online.total.bytes_received, forecast.online_bytes_server);
             assert_eq!(online.total.rounds, forecast.online_rounds);
-            if plan.options().suite == Suite::Fss || [&*PRODUCTS, &*GRAM].iter().any(|it| std::ptr::eq(*it, fixture)) {
+            if plan.options().suite == Suite::Fss
+                || [&*PRODUCTS, &*GRAM].iter().any(|other| std::ptr::eq(*other, fixture))
+            {
                 continue;
             }
             let made = fixture.plan(Options { maker: Maker::Parties, ..plan.options() }).forecast();

@@ -34,7 +34,8 @@ fn began_with_kept(report: &Report, first: &Report) -> bool {
 /// The halves in a store.
 fn halves(folder: &StoreFolder) -> Vec<String> {
     let entries = std::fs::read_dir(folder.path().join("base")).expect("a folder");
-    let mut names: Vec<_> = entries.map(|it| it.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
+    let mut names: Vec<_> =
+        entries.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8")).collect();
     names.sort();
     names
 }

@@ -64,7 +64,7 @@ fn by_default_every_weaker_mode_is_refused_before_anything_is_made() {
         let (reason, text) = refused(&server, &ours, |client| client.prepare(&*plan, &mut Silent).map(drop));
         assert_eq!(reason, AbortReason::NotAllowed);
         let defaults = ["exact", "parties", "masks"];
-        assert!(defaults.iter().any(|it| text.contains(&format!("accepted for you: {it}"))), "{text}");
+        assert!(defaults.iter().any(|value| text.contains(&format!("accepted for you: {value}"))), "{text}");
         seen.extend(weaknesses.into_iter().map(|weakness| weakness.name));
     }
     assert_eq!(seen, ["one-bit", "dealer", "kept-weights"].into());

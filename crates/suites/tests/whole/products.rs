@@ -34,9 +34,12 @@ fn material(plan: &Plan) -> Halves {
             both(
                 || {
                     sharing::prepare_client_dealt(&mut near, plan, &mut { no_weights }, &mut sink(), &mut Silent)
-                        .map(|it| it.0)
+                        .map(|result| result.0)
                 },
-                || sharing::prepare_server_dealt(&mut far, plan, &mask, &mut sink(), &mut Silent).map(|it| it.0),
+                || {
+                    sharing::prepare_server_dealt(&mut far, plan, &mask, &mut sink(), &mut Silent)
+                        .map(|result| result.0)
+                },
             )
         },
         || sharing::deal(&mut dealer_near, &mut dealer_far, plan),
@@ -51,7 +54,7 @@ fn made(plan: &Plan) -> Halves {
     let (ours, theirs) = both(
         || {
             sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), None, &mut std::io::sink(), &mut Silent)
-                .map(|it| it.0)
+                .map(|result| result.0)
         },
         || {
             sharing::prepare_server(
@@ -63,7 +66,7 @@ fn made(plan: &Plan) -> Halves {
                 &mut std::io::sink(),
                 &mut Silent,
             )
-            .map(|it| it.0)
+            .map(|result| result.0)
         },
     );
     (head(&ours.expect("material"), plan), head(&theirs.expect("material"), plan))

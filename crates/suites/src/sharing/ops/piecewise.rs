@@ -228,7 +228,7 @@ mod tests {
     fn what_a_function_gives_is_extended_by_its_bounds_for_every_argument_of_its_ring() {
         let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/smooth/program.json");
         let program = Program::parse(&std::fs::read(path).expect("a fixture")).expect("a program");
-        let node = Node::all(&program).find(|it| matches!(it.operation.operator, Operator::Piecewise { .. }));
+        let node = Node::all(&program).find(|node| matches!(node.operation.operator, Operator::Piecewise { .. }));
         let function = node.and_then(Node::piecewise).expect("a function by lines");
         let (width, dropped, narrow) = (function.bits + 2, function.step_bits(), 18);
         let (ring, to) = (Modulus::new(width), Modulus::new(narrow + dropped));
