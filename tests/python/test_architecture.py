@@ -33,8 +33,8 @@ LAYERS = tomllib.loads((ROOT / "scripts" / "layers.toml").read_text())
 def crates(*edges: tuple[str, str], kind: str | None = None) -> dict[str, object]:
     """What `cargo metadata` would print for crates with these dependencies."""
     packages: dict[str, list[dict[str, object]]] = {"privet-ring": [], "privet-ot": []}
-    for user, used in edges:
-        packages.setdefault(user, []).append({"name": used, "kind": kind})
+    for user, target in edges:
+        packages.setdefault(user, []).append({"name": target, "kind": kind})
     return {"packages": [{"name": n, "dependencies": d} for n, d in packages.items()]}
 
 
@@ -63,9 +63,9 @@ def test_this_repository_runs_one_way(capsys: pytest.CaptureFixture[str]) -> Non
 
 
 def test_every_crate_has_a_place() -> None:
-    placed = {crate for row in LAYERS["crates"] for crate in row}
+    names = {crate for row in LAYERS["crates"] for crate in row}
     manifests = [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("benches/*/Cargo.toml")]
-    assert placed == {f"privet-{path.parent.name}" for path in manifests}
+    assert names == {f"privet-{path.parent.name}" for path in manifests}
 
 
 def test_a_crate_may_use_what_lies_below() -> None:
@@ -155,9 +155,9 @@ def test_a_go_package_may_use_what_lies_below(tmp_path: Path) -> None:
 
 
 def test_every_go_package_has_a_place() -> None:
-    placed = {package for row in LAYERS["go"] for package in row}
+    names = {package for row in LAYERS["go"] for package in row}
     folders = {path.name for path in (ROOT / "ckks" / "internal").iterdir() if path.is_dir()}
-    assert placed == folders | {"cmd"}
+    assert names == folders | {"cmd"}
 
 
 def test_nothing_below_uses_the_facade(tmp_path: Path) -> None:
@@ -212,8 +212,8 @@ def test_whoever_names_a_suite_is_named(tmp_path: Path, statement: str) -> None:
     (tmp_path / "suites").mkdir()
     (tmp_path / "suites" / "all.py").write_text(
         "".join(
-            f'class {of}:\n    """A suite."""\n    name: ClassVar[str] = "{name}"\n'
-            for name, of in (("gmw", "Gmw"), ("fss", "Fss"), ("ckks", "Ckks"))
+            f'class {class_name}:\n    """A suite."""\n    name: ClassVar[str] = "{name}"\n'
+            for name, class_name in (("gmw", "Gmw"), ("fss", "Fss"), ("ckks", "Ckks"))
         )
     )
     (tmp_path / "cli.py").write_text(f'"""Suite gmw."""\n\n{statement}\n')

@@ -46,7 +46,7 @@ def compiled() -> Compiled:
 def wishes() -> Iterator[dict[str, str | None]]:
     """Each option in thousands of ways, beside all ways that the others may be."""
     for name in KNOWN:
-        others = {it: values for it, values in KNOWN.items() if it != name}
+        others = {other: values for other, values in KNOWN.items() if other != name}
         settings = itertools.cycle(itertools.product(*others.values()))
         for number, setting in zip(range(TIMES), settings, strict=False):
             value = f"{KNOWN[name][0]}{' ' * (number % 3)}{number}"
@@ -84,13 +84,13 @@ class Told:
             {"suite": suite, "security": security, "rounds": ["linear"], "trust": None}
             for suite, security in (GMW, FSS, MALICIOUS)
         ]
-        own = {"version": 1, "description": "", "program": self._program, "batch": 1}
+        facts = {"version": 1, "description": "", "program": self._program, "batch": 1}
         return {
             "name": "small",
             "versions": [1],
             "inputs": [],
             "outputs": [],
-            "privet": {**own, "suites": suites, "stock": {}},
+            "privet": {**facts, "suites": suites, "stock": {}},
         }
 
     async def get_bytes(self, path: str) -> bytes:
@@ -110,9 +110,9 @@ def test_a_gateway_keeps_few_programs_and_few_plans_of_each(compiled: Compiled) 
         offer = await catalog.offer("small")
         planned = 0
         for wish in (*wishes(), *wishes()):
-            given = {name: it for name, it in wish.items() if it is not None}
+            options = {name: value for name, value in wish.items() if value is not None}
             with contextlib.suppress(PrivetError):
-                suite = suites.from_options(given.pop("suite", "gmw"), given)
+                suite = suites.from_options(options.pop("suite", "gmw"), options)
                 offer.plan(offer.resolve(Terms(suite, version=planned)), None)
                 planned += 1
         assert planned > 2 * MOST_PLANS

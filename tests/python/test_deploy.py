@@ -33,8 +33,8 @@ def check_words(words: list[str]) -> None:
     """Fails if these are no words of a command that takes the file of configuration."""
     name, *rest = words
     command = COMMANDS[name].load(name)
-    known = {option for parameter in command.params for option in parameter.opts}
-    assert set(rest[::2]) <= known, words
+    options = {option for parameter in command.params for option in parameter.opts}
+    assert set(rest[::2]) <= options, words
     assert configuration.defaults(command, name, CONFIG)
 
 
@@ -93,16 +93,16 @@ def test_the_cluster_probes_what_the_service_listens_on() -> None:
 def test_the_image_runs_as_nobody_and_names_a_command() -> None:
     lines = (DEPLOY / "Dockerfile").read_text().splitlines()
     assert "USER 10001" in lines
-    check_words(yaml.safe_load(next(it for it in lines if it.startswith("CMD"))[4:]))
+    check_words(yaml.safe_load(next(line for line in lines if line.startswith("CMD"))[4:]))
 
 
 def checks() -> list[str]:
     """The Python of the image's health checks, the first of which that succeeds says it is well."""
-    joined = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
-    (line,) = (it for it in joined.splitlines() if it.startswith("HEALTHCHECK"))
-    *tried, last = (it.strip() for it in line.partition(" CMD ")[2].split("||"))
+    text = (DEPLOY / "Dockerfile").read_text().replace("\\\n", " ")
+    (line,) = (entry for entry in text.splitlines() if entry.startswith("HEALTHCHECK"))
+    *commands, last = (part.strip() for part in line.partition(" CMD ")[2].split("||"))
     assert last == "exit 1"
-    return [shlex.split(it)[2] for it in tried]
+    return [shlex.split(command)[2] for command in commands]
 
 
 def test_the_image_checks_the_health_of_each_program() -> None:
@@ -116,19 +116,19 @@ def test_the_image_checks_the_health_of_each_program() -> None:
 def test_a_health_check_tells_who_is_well(code: str) -> None:
     with http.server.HTTPServer(("127.0.0.1", 0), Well) as listener:
         threading.Thread(target=listener.serve_forever, daemon=True).start()
-        here = re.sub(r"9480|8000|7401", str(listener.server_port), code)
+        script = re.sub(r"9480|8000|7401", str(listener.server_port), code)
         try:
-            assert subprocess.run([sys.executable, "-c", here], check=False).returncode == 0
+            assert subprocess.run([sys.executable, "-c", script], check=False).returncode == 0
             if "http" in code:  # a service that is not ready answers 503
-                broken = here.replace("health", "away")
-                done = subprocess.run(
+                broken = script.replace("health", "away")
+                process = subprocess.run(
                     [sys.executable, "-c", broken], capture_output=True, check=False
                 )
-                assert done.returncode != 0
+                assert process.returncode != 0
         finally:
             listener.shutdown()
-    done = subprocess.run([sys.executable, "-c", here], capture_output=True, check=False)
-    assert done.returncode != 0
+    process = subprocess.run([sys.executable, "-c", script], capture_output=True, check=False)
+    assert process.returncode != 0
 
 
 class Well(http.server.BaseHTTPRequestHandler):
@@ -147,17 +147,17 @@ class Well(http.server.BaseHTTPRequestHandler):
 def test_units_are_understood_and_name_commands(unit: Path) -> None:
     lines = unit.read_text().splitlines()
     assert "LimitCORE=1" in lines  # see `keep_no_core`
-    start = next(it for it in lines if it.startswith("ExecStart="))
+    start = next(line for line in lines if line.startswith("ExecStart="))
     check_words(start.split()[1:])
     if shutil.which("systemd-analyze") is None:
         pytest.skip("there is no systemd here")
-    done = subprocess.run(
+    process = subprocess.run(
         ["systemd-analyze", "verify", str(unit)], capture_output=True, text=True, check=False
     )
     # The program and its manual are not installed here.
     others = [
         line
-        for line in done.stderr.splitlines()
+        for line in process.stderr.splitlines()
         if line.startswith(unit.name) and "not executable" not in line and "man " not in line
     ]
     assert not others
@@ -167,7 +167,7 @@ def test_units_are_understood_and_name_commands(unit: Path) -> None:
 @pytest.mark.go
 def test_the_chart_is_understood_and_names_commands(tmp_path: Path) -> None:
     """Helm's linter and Kubernetes' types in Go; then what is rendered against the commands."""
-    done = subprocess.run(
+    process = subprocess.run(
         ["go", "test", "-count=1", "./..."],
         cwd=DEPLOY / "helm" / "check",
         env=os.environ | {"PRIVET_RENDERED": str(tmp_path)},
@@ -175,19 +175,19 @@ def test_the_chart_is_understood_and_names_commands(tmp_path: Path) -> None:
         text=True,
         check=False,
     )
-    assert done.returncode == 0, done.stdout + done.stderr
-    seen = set()
+    assert process.returncode == 0, process.stdout + process.stderr
+    commands = set()
     for rendered in sorted(tmp_path.glob("*.yaml")):
-        objects = [it for it in yaml.safe_load_all(rendered.read_text()) if it]
-        (settings,) = [it["data"] for it in objects if it["kind"] == "ConfigMap"]
+        objects = [document for document in yaml.safe_load_all(rendered.read_text()) if document]
+        (settings,) = [entry["data"] for entry in objects if entry["kind"] == "ConfigMap"]
         file = tmp_path / f"{rendered.stem}.toml"
         file.write_text(settings["privet.toml"])
-        for one in objects:
-            if one["kind"] in ("Deployment", "StatefulSet"):
-                container = one["spec"]["template"]["spec"]["containers"][0]
+        for resource in objects:
+            if resource["kind"] in ("Deployment", "StatefulSet"):
+                container = resource["spec"]["template"]["spec"]["containers"][0]
                 name, *_ = container["args"]
                 check_words(container["args"])
                 # What the programs themselves make of their tables.
                 assert configuration.defaults(COMMANDS[name].load(name), name, file)
-                seen.add(name)
-    assert seen == {"serve", "dealer", "gateway"}
+                commands.add(name)
+    assert commands == {"serve", "dealer", "gateway"}

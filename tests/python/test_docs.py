@@ -36,8 +36,8 @@ def pages() -> list[Path]:
 def files(*patterns: str) -> list[Path]:
     """Files of the repository, by patterns of git."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z", *patterns]
-    listed = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
-    return [ROOT / name for name in listed.split("\0") if name and (ROOT / name).is_file()]
+    listing = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True).stdout
+    return [ROOT / name for name in listing.split("\0") if name and (ROOT / name).is_file()]
 
 
 def missing_pages(text: str) -> list[str]:
@@ -50,11 +50,11 @@ def anchors(text: str) -> set[str]:
     counts: dict[str, int] = {}
     slugs = set()
     for heading in HEADING.findall(FENCE.sub("", text)):
-        shown = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
-        plain = re.sub(r"[^\w\- ]", "", shown.lower()).replace(" ", "-")
-        seen = counts.get(plain, 0)
-        counts[plain] = seen + 1
-        slugs.add(f"{plain}-{seen}" if seen else plain)
+        label = re.sub(r"\[([^\]]*)\]\([^)]*\)", r"\1", heading)
+        plain = re.sub(r"[^\w\- ]", "", label.lower()).replace(" ", "-")
+        count = counts.get(plain, 0)
+        counts[plain] = count + 1
+        slugs.add(f"{plain}-{count}" if count else plain)
     return slugs
 
 
@@ -79,9 +79,9 @@ def commands(text: str) -> Iterator[list[str]]:
     lines = [line for fence in FENCE.finditer(text) for line in _joined(fence[0]).splitlines()]
     lines += [" ".join(span.split()) for _, span in CODE_SPAN.findall(FENCE.sub("", text))]
     for line in lines:
-        shown = COMMAND.match(line.strip())
-        if shown:
-            yield shlex.split(re.sub(r"[\[\]|]", " ", shown[1]), comments=True)
+        match = COMMAND.match(line.strip())
+        if match:
+            yield shlex.split(re.sub(r"[\[\]|]", " ", match[1]), comments=True)
 
 
 def _joined(text: str) -> str:
@@ -92,8 +92,8 @@ def _joined(text: str) -> str:
 def usage(*path: str) -> str | None:
     """The help text of a command; None if there is no such command."""
     wide = {"COLUMNS": "200", "TERMINAL_WIDTH": "200", "NO_COLOR": "1", "TERM": "dumb"}
-    shown = CliRunner().invoke(app, [*path, "--help"], env=wide)
-    return shown.output if shown.exit_code == 0 else None
+    result = CliRunner().invoke(app, [*path, "--help"], env=wide)
+    return result.output if result.exit_code == 0 else None
 
 
 def faults(words: list[str]) -> list[str]:
@@ -105,13 +105,13 @@ def faults(words: list[str]) -> list[str]:
     text = usage(*path)
     if text is None:
         return [f"privet {' '.join(path)}"]
-    known = set(OPTION.findall(text))
-    if "--suite" in known:
+    options = set(OPTION.findall(text))
+    if "--suite" in options:
         pairs = pairwise(rest)
         suite = next((name for word, name in pairs if word == "--suite"), DEFAULT.name)
-        known |= set(OPTION.findall(usage(*path, "--suite", suite) or ""))
-    given = (word.partition("=")[0] for word in rest if OPTION.match(word))
-    return [f"privet {' '.join([*path, option])}" for option in given if option not in known]
+        options |= set(OPTION.findall(usage(*path, "--suite", suite) or ""))
+    flags = (word.partition("=")[0] for word in rest if OPTION.match(word))
+    return [f"privet {' '.join([*path, option])}" for option in flags if option not in options]
 
 
 @pytest.mark.parametrize("page", pages(), ids=lambda page: str(page.relative_to(ROOT)))
@@ -133,8 +133,8 @@ def test_every_protocol_is_in_the_index() -> None:
     folder = ROOT / "docs" / "reference" / "protocols"
     index = (folder / "index.md").read_text()
     links = {target.partition("#")[0] for target in LINK.findall(index)}
-    listed = {link for link in links if not link.startswith("../")}
-    assert {page.name for page in folder.glob("*.md")} - {"index.md"} == listed
+    names = {link for link in links if not link.startswith("../")}
+    assert {page.name for page in folder.glob("*.md")} - {"index.md"} == names
 
 
 def test_a_broken_link_is_found(tmp_path: Path) -> None:
@@ -149,8 +149,8 @@ def test_a_broken_link_is_found(tmp_path: Path) -> None:
 
 
 def test_a_missing_page_is_found() -> None:
-    gone = "docs/" + "gone.md"
-    assert missing_pages(f"// see {gone} and docs/reference/operators.md, not x/{gone}") == [gone]
+    path = "docs/" + "gone.md"
+    assert missing_pages(f"// see {path} and docs/reference/operators.md, not x/{path}") == [path]
 
 
 def test_an_unknown_command_or_option_is_found() -> None:

@@ -21,8 +21,8 @@ def test_the_manual_names_every_command(tmp_path: Path) -> None:
     command += ["-c", str(ROOT / "docs"), "-D", f"root_doc={PAGE.with_suffix('')}"]
     command += [str(tmp_path / "docs"), str(tmp_path / "man")]
     subprocess.run(command, cwd=ROOT, check=True, capture_output=True)
-    shown = (tmp_path / "man" / "privet.1").read_text(encoding="utf-8")
-    lines = shown.replace("\\-", "-").splitlines()
+    page = (tmp_path / "man" / "privet.1").read_text(encoding="utf-8")
+    lines = page.replace("\\-", "-").splitlines()
     assert lines[lines.index(".SH NAME") + 1] == "privet - private predictions from ONNX models"
     chapters = [
         line.removeprefix(".SH PRIVET ") for line in lines if line.startswith(".SH PRIVET ")

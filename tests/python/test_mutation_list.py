@@ -49,9 +49,9 @@ def test_the_page_has_the_list_and_its_count() -> None:
     page = PAGE.read_text()
     masks = load()
     assert count(masks) in page
-    listed = re.search(r"<!-- table: .* -->\n(.*?)\n*\Z", page, re.DOTALL)
-    assert listed is not None
-    assert listed[1] == table(masks), "write it anew: python -m scripts.mutation --table"
+    match = re.search(r"<!-- table: .* -->\n(.*?)\n*\Z", page, re.DOTALL)
+    assert match is not None
+    assert match[1] == table(masks), "write it anew: python -m scripts.mutation --table"
 
 
 def test_a_mask_that_fits_has_no_fault(small: Path) -> None:
@@ -75,8 +75,8 @@ def test_names_and_tests_that_do_not_fit_are_named(small: Path) -> None:
     fits = mask(Edit(SOURCE, "x = a", "x = 0"))
     assert list(faults([fits, fits], small)) == ["a-mask: 2 masks have this name"]
     assert len(list(faults([replace(fits, id="A mask")], small))) == 1
-    gone = replace(fits, caught_by=Test.parse("gmw::whole::privacy::or_is_masked"))
-    assert list(faults([gone], small)) == [
+    stray = replace(fits, caught_by=Test.parse("gmw::whole::privacy::or_is_masked"))
+    assert list(faults([stray], small)) == [
         "a-mask: there is no test gmw::whole::privacy::or_is_masked"
     ]
     with pytest.raises(ValueError, match="names no test"):
@@ -92,9 +92,9 @@ def test_a_tree_loses_a_mask_and_gets_it_back(tmp_path: Path) -> None:
     with tree.without(mask(*edits)):
         assert copy.read_text() == source.replace("AND of bits", "OR of bits").replace("GMW", "BMR")
     assert copy.read_text() == source
-    written = copy.stat().st_mtime_ns
+    mtime = copy.stat().st_mtime_ns
     Tree(ROOT, tmp_path / "tree")
-    assert copy.stat().st_mtime_ns == written, "what is the same is not written again"
+    assert copy.stat().st_mtime_ns == mtime, "what is the same is not written again"
     assert not (tmp_path / "tree" / "left over").exists()
 
 

@@ -47,8 +47,8 @@ def test_a_page_asks_for_what_the_code_says(monkeypatch: pytest.MonkeyPatch) -> 
     assert assembled(page, "<!-- generated: x -->\nend\n").endswith("\ntoday\nend\n")
     with pytest.raises(KeyError):
         assembled(page, "<!-- generated: gone -->\n")
-    asked = {text for path in DOCS.rglob("*.md") for text in path.read_text().splitlines()}
-    assert {f"<!-- generated: {name} -->" for name in GENERATED} <= asked
+    lines = {text for path in DOCS.rglob("*.md") for text in path.read_text().splitlines()}
+    assert {f"<!-- generated: {name} -->" for name in GENERATED} <= lines
 
 
 def test_links_follow_a_file_to_its_page() -> None:
@@ -74,24 +74,28 @@ def test_the_readme_promises_what_the_suites_do() -> None:
     of_default = DEFAULT.trust
     assert of_default.adversary == "semi-honest client and server"
     assert of_default.collusion == "client and server must not collude"
-    for of in registry.all_suites():
+    for suite_type in registry.all_suites():
         # Whose outputs are not the fixed-point model's, and who sees more than the prediction.
-        assert (f"in suite `{of.name}` they are approximate" in whole) == (not of.exact)
-        assert (f"suite `{of.name}` (whose client" in less) == (
-            of().trust.revealed != of_default.revealed
+        assert (f"in suite `{suite_type.name}` they are approximate" in whole) == (
+            not suite_type.exact
         )
-        for suite in of.labelled():
-            named = f"`--suite {of.name} --security malicious` a party that deviates is caught"
+        assert (f"suite `{suite_type.name}` (whose client" in less) == (
+            suite_type().trust.revealed != of_default.revealed
+        )
+        for suite in suite_type.labelled():
+            sentence = (
+                f"`--suite {suite_type.name} --security malicious` a party that deviates is caught"
+            )
             if "malicious" in suite.trust.adversary:
-                assert named in less
+                assert sentence in less
             if "dealer" in suite.trust.collusion:
                 assert "suites with a dealer (who must collude with neither side)" in less
             if "members" in suite.trust.adversary:
-                assert f"In a cohort of suite `{of.name}` several members" in less
+                assert f"In a cohort of suite `{suite_type.name}` several members" in less
 
 
 def test_an_option_that_changes_a_promise_has_a_row() -> None:
     text = suites.reference()
     assert "| `security='malicious'` | malicious client and server |" in text
-    for of in registry.all_suites():
-        assert f"## Suite `{of.name}`" in text
+    for suite_type in registry.all_suites():
+        assert f"## Suite `{suite_type.name}`" in text

@@ -19,16 +19,18 @@ ALLOWED = {"MIT", "Apache-2.0", "Apache-2.0 WITH LLVM-exception", "ISC"}
 
 
 def test_the_bill_has_the_crates_that_are_linked_and_what_a_user_installs() -> None:
-    listed = {(it.name, it.version): it for it in crates()}
+    components = {(crate.name, crate.version): crate for crate in crates()}
     locked = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
-    locks = {(it["name"], it["version"]): it.get("checksum", "") for it in locked}
-    assert listed.keys() <= locks.keys()
-    assert all(it.sha256 == locks[key] for key, it in listed.items())
-    names = {name for name, _ in listed}
+    locks = {
+        (package["name"], package["version"]): package.get("checksum", "") for package in locked
+    }
+    assert components.keys() <= locks.keys()
+    assert all(crate.sha256 == locks[key] for key, crate in components.items())
+    names = {name for name, _ in components}
     # Linked, a build dependency of what is linked, and one of tests alone.
     assert {"ring", "pyo3", "pyo3-build-config"} <= names
     assert "proptest" not in names
-    installed = {it.name for it in packages()}
+    installed = {package.name for package in packages()}
     assert {"numpy", "onnx", "grpcio", "multidict"} <= installed
     assert not {"pytest", "ray", "privet"} & installed
 
@@ -38,12 +40,17 @@ def test_the_bill_is_the_same_for_the_same_components() -> None:
     other = Component("pypi", "other", "2.0", "")
     document = bill("9.9", [one, other, one])
     assert document == bill("9.9", [other, one])
-    read = json.loads(document)
-    assert (read["bomFormat"], read["specVersion"]) == ("CycloneDX", "1.6")
-    assert [it["purl"] for it in read["components"]] == ["pkg:cargo/one@1.0", "pkg:pypi/other@2.0"]
-    assert read["components"][0]["hashes"] == [{"alg": "SHA-256", "content": "ab" * 32}]
-    assert "licenses" not in read["components"][1]
-    assert read["dependencies"][0]["dependsOn"] == [it["purl"] for it in read["components"]]
+    content = json.loads(document)
+    assert (content["bomFormat"], content["specVersion"]) == ("CycloneDX", "1.6")
+    assert [component["purl"] for component in content["components"]] == [
+        "pkg:cargo/one@1.0",
+        "pkg:pypi/other@2.0",
+    ]
+    assert content["components"][0]["hashes"] == [{"alg": "SHA-256", "content": "ab" * 32}]
+    assert "licenses" not in content["components"][1]
+    assert content["dependencies"][0]["dependsOn"] == [
+        component["purl"] for component in content["components"]
+    ]
 
 
 @pytest.mark.parametrize(
@@ -130,7 +137,7 @@ def test_a_tool_that_is_not_there_has_checked_nothing(
 ) -> None:
     monkeypatch.setenv("PATH", str(tmp_path))
     verdicts = [check() for check in advisories.CHECKS]
-    assert {it.word for it in verdicts} == {"not checked"}
+    assert {verdict.word for verdict in verdicts} == {"not checked"}
     assert "cargo install" in str(verdicts[0])
 
 

@@ -35,10 +35,10 @@ def test_the_link_decides_between_bytes_and_rounds(
     public: bytes, link: str | None, rounds: str
 ) -> None:
     plans = Gmw().plans(public)
-    assert [it.rounds for it in plans] == ["linear", "log", "blocks"]
+    assert [plan.rounds for plan in plans] == ["linear", "log", "blocks"]
     assert quickest(plans, Link(link) if link else None).rounds == rounds
-    given = Gmw(rounds="linear").plans(public)
-    assert quickest(given, Link("wan")).rounds == "linear"
+    linear_plans = Gmw(rounds="linear").plans(public)
+    assert quickest(linear_plans, Link("wan")).rounds == "linear"
 
 
 def test_the_delay_is_that_of_the_formula(public: bytes) -> None:

@@ -75,7 +75,7 @@ def test_the_table_says_what_each_command_says(name: str) -> None:
 @pytest.mark.parametrize("name", [name for name, entry in COMMANDS.items() if entry.first])
 def test_help_shows_the_options_that_most_people_need_first(name: str) -> None:
     first = COMMANDS[name].first
-    panels = {it.opts[0]: it.rich_help_panel for it in COMMANDS[name].load(name).params}
+    panels = {param.opts[0]: param.rich_help_panel for param in COMMANDS[name].load(name).params}
     assert set(first) <= set(panels)
     assert all(panels[option] is None for option in first)
     assert FURTHER in panels.values()
@@ -83,7 +83,11 @@ def test_help_shows_the_options_that_most_people_need_first(name: str) -> None:
 
 def test_help_of_run_shows_about_eight_options_first() -> None:
     params = COMMANDS["run"].load("run").params
-    options = [it.opts[0] for it in params if it.param_type_name == "option"]
-    shown = [it.opts[0] for it in params if it.opts[0] in options and it.rich_help_panel is None]
-    assert set(shown) == set(COMMANDS["run"].first)
-    assert len(shown) <= 8 < len(options)
+    options = [param.opts[0] for param in params if param.param_type_name == "option"]
+    names = [
+        param.opts[0]
+        for param in params
+        if param.opts[0] in options and param.rich_help_panel is None
+    ]
+    assert set(names) == set(COMMANDS["run"].first)
+    assert len(names) <= 8 < len(options)

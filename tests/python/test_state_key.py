@@ -60,16 +60,16 @@ def test_the_variable_goes_before_the_credential(
 
 
 @pytest.mark.parametrize(
-    "named", ["/etc/key", "file:", "command:", "command: ", "key:0123", KEY, "env:KEY"]
+    "source", ["/etc/key", "file:", "command:", "command: ", "key:0123", KEY, "env:KEY"]
 )
 def test_other_places_are_refused_without_a_word_of_them(
-    named: str, monkeypatch: pytest.MonkeyPatch
+    source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever puts the key itself into the variable does not find it in a log."""
-    monkeypatch.setenv(VARIABLE, named)
-    with pytest.raises(Misuse, match=f"{VARIABLE} is neither file:PATH nor command") as raised:
+    monkeypatch.setenv(VARIABLE, source)
+    with pytest.raises(Misuse, match=f"{VARIABLE} is neither file:PATH nor command") as excinfo:
         state_key()
-    assert KEY not in str(raised.value)
+    assert KEY not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("text", ["", KEY[1:], KEY + "0", "z" * 64, " ".join(KEY), "\u00e9" * 64])
@@ -92,9 +92,9 @@ def test_a_command_that_fails_says_how_and_nothing_it_printed(
 ) -> None:
     script = f"print({KEY!r}); raise SystemExit(3)"
     monkeypatch.setenv(VARIABLE, f"command:{shlex.join([sys.executable, '-c', script])}")
-    with pytest.raises(Misuse, match="exit status 3") as raised:
+    with pytest.raises(Misuse, match="exit status 3") as excinfo:
         state_key()
-    assert KEY not in str(raised.value)
+    assert KEY not in str(excinfo.value)
     monkeypatch.setenv(VARIABLE, "command:/nowhere/program")
     with pytest.raises(Misuse, match="No such file"):
         state_key()

@@ -55,7 +55,7 @@ def test_spans_are_a_tree_and_steps_lie_in_their_phase(tmp_path: Path) -> None:
     assert first["endTimeUnixNano"] == second["startTimeUnixNano"]
     assert int(by_name["offline"]["startTimeUnixNano"]) == int(first["startTimeUnixNano"])
     assert by_name["offline"]["links"] == [{"traceId": "c3" * 16, "spanId": "c3" * 8}]
-    facts = {it["key"]: it["value"] for it in by_name["predict"]["attributes"]}
+    facts = {attribute["key"]: attribute["value"] for attribute in by_name["predict"]["attributes"]}
     assert facts == {"privet.model": {"stringValue": "digits"}}
     assert path.stat().st_mode & 0o077 == 0
 
@@ -112,12 +112,12 @@ def test_ids_are_passed_on_where_nothing_is_written() -> None:
 @contextmanager
 def collector(status: int) -> Iterator[tuple[str, list[tuple[str, dict[str, str], Any]]]]:
     """A collector that answers so, and what it was sent."""
-    taken: list[tuple[str, dict[str, str], Any]] = []
+    posts: list[tuple[str, dict[str, str], Any]] = []
 
     class Handler(BaseHTTPRequestHandler):
         def do_POST(self) -> None:
             body = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
-            taken.append((self.path, dict(self.headers), body))
+            posts.append((self.path, dict(self.headers), body))
             self.send_response(status)
             self.send_header("Location", "http://192.0.2.1/")
             self.end_headers()
@@ -127,13 +127,13 @@ def collector(status: int) -> Iterator[tuple[str, list[tuple[str, dict[str, str]
 
     with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
-        yield f"http://127.0.0.1:{server.server_port}", taken
+        yield f"http://127.0.0.1:{server.server_port}", posts
         server.shutdown()
 
 
 def test_a_collector_gets_what_a_process_wrote(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", "Authorization=Bearer%20x, tenant=hospital,")
-    with collector(200) as (url, taken):
+    with collector(200) as (url, posts):
         tracing.configure(url, "privet-test")
         for _ in range(3):
             with tracing.span("predict"):
@@ -141,11 +141,11 @@ def test_a_collector_gets_what_a_process_wrote(monkeypatch: pytest.MonkeyPatch) 
         tracing.flush()
         names = [
             span["name"]
-            for _, _, body in taken
+            for _, _, body in posts
             for span in body["resourceSpans"][0]["scopeSpans"][0]["spans"]
         ]
         assert names == ["predict"] * 3
-        path, headers, body = taken[0]
+        path, headers, body = posts[0]
         assert (path, headers["tenant"], headers["Authorization"]) == (
             "/v1/traces",
             "hospital",
@@ -157,29 +157,29 @@ def test_a_collector_gets_what_a_process_wrote(monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("given", "place"),
+    ("header", "place"),
     [("a=1,secret", 2), ("a b=secret", 1), ("a=1,b=se%0Acret", 2), ("=secret", 1)],
 )
 def test_header_lines_that_cannot_be_sent_are_refused(
-    given: str, place: int, monkeypatch: pytest.MonkeyPatch
+    header: str, place: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", given)
-    with pytest.raises(Misuse, match=f"number {place} in OTEL_EXPORTER_OTLP_HEADERS") as raised:
+    monkeypatch.setenv("OTEL_EXPORTER_OTLP_HEADERS", header)
+    with pytest.raises(Misuse, match=f"number {place} in OTEL_EXPORTER_OTLP_HEADERS") as excinfo:
         tracing.configure("http://127.0.0.1:1", "privet-test")
-    assert "cret" not in str(raised.value)
+    assert "cret" not in str(excinfo.value)
 
 
 @pytest.mark.parametrize("status", [302, 503, None])
 def test_a_collector_that_takes_nothing_holds_nobody_up(status: int | None) -> None:
-    with collector(status or 200) as (url, taken):
+    with collector(status or 200) as (url, posts):
         tracing.configure("http://127.0.0.1:9" if status is None else url, "privet-test")
-        began = time.monotonic()
+        start = time.monotonic()
         with tracing.span("predict"):
             pass
-        assert time.monotonic() - began < 2
+        assert time.monotonic() - start < 2
         tracing.flush()
-        assert time.monotonic() - began < 8
-        assert len(taken) == (0 if status is None else 1)
+        assert time.monotonic() - start < 8
+        assert len(posts) == (0 if status is None else 1)
 
 
 @pytest.mark.parametrize(

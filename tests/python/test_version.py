@@ -16,8 +16,8 @@ def test_the_version_is_the_same_everywhere() -> None:
     version = workspace["package"]["version"]
     assert privet.__version__ == version
     packages = tomllib.loads((ROOT / "Cargo.lock").read_text())["package"]
-    ours = {it["version"] for it in packages if it["name"].startswith("privet-")}
-    assert ours == {version}
+    versions = {package["version"] for package in packages if package["name"].startswith("privet-")}
+    assert versions == {version}
     released = re.findall(r"^## \[(\d[^\]]*)\]", (ROOT / "CHANGELOG.md").read_text(), re.MULTILINE)
     assert released[0] == version
 

@@ -31,11 +31,11 @@ MODES = {
 }
 
 
-def printed(model: str, words: list[str], *more: str) -> str:
+def printed(model: str, words: list[str], *extra: str) -> str:
     """What the command prints."""
-    done = CliRunner().invoke(app, ["inspect", model, *words, "--security-budget", *more])
-    assert done.exit_code == 0, done.output
-    return done.stdout
+    result = CliRunner().invoke(app, ["inspect", model, *words, "--security-budget", *extra])
+    assert result.exit_code == 0, result.output
+    return result.stdout
 
 
 def total(terms: list[dict[str, Any]], field: str) -> float:

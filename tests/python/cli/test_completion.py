@@ -10,14 +10,14 @@ import sys
 def completed(words: str) -> set[str]:
     """What bash offers for the last of the words."""
     environment = {"COMP_WORDS": words, "COMP_CWORD": str(len(words.split()) - 1)}
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", "from privet.cli import app; app(prog_name='privet')"],
         env=os.environ | environment | {"_PRIVET_COMPLETE": "complete_bash"},
         capture_output=True,
         text=True,
         check=False,
     )
-    return set(done.stdout.split())
+    return set(process.stdout.split())
 
 
 def test_commands_and_options() -> None:

@@ -51,7 +51,7 @@ def test_names_are_those_of_options_and_arguments(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("document", "said"),
+    ("document", "message"),
     [
         ("[serve", "cannot be read as TOML"),
         ("serve = 1", r"write \[serve\]"),
@@ -66,8 +66,8 @@ def test_names_are_those_of_options_and_arguments(tmp_path: Path) -> None:
         ("[serve]\nlisten = 7480", "it needs to be a text in quotes"),
     ],
 )
-def test_what_is_wrong_is_said_with_its_place(document: str, said: str, tmp_path: Path) -> None:
-    with pytest.raises(Misuse, match=said):
+def test_what_is_wrong_is_said_with_its_place(document: str, message: str, tmp_path: Path) -> None:
+    with pytest.raises(Misuse, match=message):
         taken(document, tmp_path)
 
 
@@ -111,5 +111,5 @@ def test_check_finds_nothing_and_then_what_is_wrong(key_folder: Path, tmp_path: 
 
 def test_other_commands_do_not_read_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PRIVET_RUN_SUITE", "magic")
-    done = CliRunner().invoke(app, ["run", str(DIGITS), "--input", "absent.npy", "--json"])
-    assert "magic" not in done.output
+    result = CliRunner().invoke(app, ["run", str(DIGITS), "--input", "absent.npy", "--json"])
+    assert "magic" not in result.output

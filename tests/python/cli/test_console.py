@@ -20,42 +20,42 @@ PLAIN = NAME.replace("\x1b", "")
 
 
 def _console() -> tuple[Console, io.StringIO]:
-    shown = io.StringIO()
+    output = io.StringIO()
     console = Console(
-        file=shown, force_terminal=True, color_system="truecolor", width=200, highlight=False
+        file=output, force_terminal=True, color_system="truecolor", width=200, highlight=False
     )
-    return console, shown
+    return console, output
 
 
 def test_names_and_errors_are_no_markup() -> None:
-    console, shown = _console()
+    console, output = _console()
     console.print(f"ready are 1 of {NAME}", soft_wrap=True)
     grid = Table(NAME, title=NAME, box=None)
     grid.add_row(NAME)
     console.print(grid)
-    lines = [line.strip() for line in shown.getvalue().splitlines()]
+    lines = [line.strip() for line in output.getvalue().splitlines()]
     assert lines[0] == f"ready are 1 of {PLAIN}"
     assert sum(PLAIN in line for line in lines) == 4
-    assert "\x1b]" not in shown.getvalue()
+    assert "\x1b]" not in output.getvalue()
 
 
 def test_a_style_brings_no_link() -> None:
-    console, shown = _console()
+    console, output = _console()
     console.print(Text("digits", style=Style(bold=True, link="a\x1b]0;c\x07")))
-    assert shown.getvalue() == "\x1b[1mdigits\x1b[0m\n"
+    assert output.getvalue() == "\x1b[1mdigits\x1b[0m\n"
 
 
 @pytest.mark.parametrize("kind", ["levels", "full", "waiting"])
 def test_what_keeps_material_ready_is_told_as_it_is(kind: str) -> None:
-    console, shown = _console()
+    console, output = _console()
     level = Level(NAME, 1, 2)
     error = PrivetError(f"no {NAME}") if kind == "waiting" else None
     prepare._tell(console, LevelEvent(kind, (level,), 3, NAME, 1.0, error), level, None, False)
-    assert shown.getvalue().startswith(PLAIN)
-    assert error is None or f"\x1b[31mno {PLAIN}\x1b[0m" in shown.getvalue()
+    assert output.getvalue().startswith(PLAIN)
+    assert error is None or f"\x1b[31mno {PLAIN}\x1b[0m" in output.getvalue()
 
 
 def test_what_a_dealer_met_is_told_as_it_is() -> None:
-    console, shown = _console()
+    console, output = _console()
     dealer._show(console, Dealt("ab" * 32, error=PrivetError(NAME)), False)
-    assert f"\x1b[31m{PLAIN}\x1b[0m" in shown.getvalue()
+    assert f"\x1b[31m{PLAIN}\x1b[0m" in output.getvalue()

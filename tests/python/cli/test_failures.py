@@ -52,9 +52,9 @@ def test_families_have_their_exit_codes(
     error: Exception, code: int, capsys: pytest.CaptureFixture[str]
 ) -> None:
     assert report(error, as_json=False) == code
-    printed = capsys.readouterr()
-    assert printed.out == ""
-    assert printed.err == f"error: {error}\n"
+    output = capsys.readouterr()
+    assert output.out == ""
+    assert output.err == f"error: {error}\n"
 
 
 def test_what_a_peer_says_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
@@ -69,18 +69,18 @@ def test_what_a_peer_says_steers_no_terminal(capsys: pytest.CaptureFixture[str])
 
 
 def test_an_address_in_use_is_told_with_what_to_do(capsys: pytest.CaptureFixture[str]) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        with pytest.raises(OSError, match="in use") as raised:
-            socket.create_server(taken.getsockname())
-        assert report(raised.value, as_json=False) == 1
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        with pytest.raises(OSError, match="in use") as excinfo:
+            socket.create_server(listener.getsockname())
+        assert report(excinfo.value, as_json=False) == 1
     assert "end it, or give another address" in capsys.readouterr().err
 
 
 def test_programs_get_the_fields_of_an_error(capsys: pytest.CaptureFixture[str]) -> None:
     report(UNSUPPORTED, as_json=True)
-    printed = capsys.readouterr()
-    assert printed.err == ""
-    error = json.loads(printed.out)["error"]
+    output = capsys.readouterr()
+    assert output.err == ""
+    error = json.loads(output.out)["error"]
     assert error["type"] == "UnsupportedModel"
     assert error["message"] == str(UNSUPPORTED)
     assert error["problems"] == [
@@ -128,12 +128,12 @@ def test_main_reports_what_a_command_raises(
 
     monkeypatch.setattr(cli, "app", fail)
     monkeypatch.setattr(sys, "argv", ["privet", "run", *flags])
-    with pytest.raises(SystemExit) as stopped:
+    with pytest.raises(SystemExit) as excinfo:
         cli.main()
-    assert stopped.value.code == 4
-    printed = capsys.readouterr()
-    assert "the server is gone" in (printed.out if is_json else printed.err)
-    assert not (printed.err if is_json else printed.out)
+    assert excinfo.value.code == 4
+    output = capsys.readouterr()
+    assert "the server is gone" in (output.out if is_json else output.err)
+    assert not (output.err if is_json else output.out)
 
 
 @pytest.mark.parametrize(
@@ -156,9 +156,9 @@ def test_a_wrong_call_is_told_to_programs_too(
     monkeypatch.chdir(tmp_path)
     Path("model.onnx").touch()
     monkeypatch.setattr(sys, "argv", ["privet", *words, "--json"])
-    with pytest.raises(SystemExit) as stopped:
+    with pytest.raises(SystemExit) as excinfo:
         cli.main()
-    assert stopped.value.code == 2
+    assert excinfo.value.code == 2
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["type"] == "Misuse"
     assert message in error["message"]
@@ -177,6 +177,6 @@ def test_a_bug_is_not_dressed_up_as_an_error(
     monkeypatch.setattr(sys, "argv", ["privet", "run", *flags])
     with pytest.raises(ZeroDivisionError):
         cli.main()
-    printed = capsys.readouterr().out
+    output = capsys.readouterr().out
     expected = {"error": {"type": "ZeroDivisionError", "message": "a bug"}}
-    assert json.loads(printed) == expected if flags else not printed
+    assert json.loads(output) == expected if flags else not output

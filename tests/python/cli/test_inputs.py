@@ -61,7 +61,7 @@ def test_calibration_without_names_goes_in_order(tmp_path: Path) -> None:
 
     def magnitudes(path: Path) -> list[float]:
         compiled = privet.compile(model, calibration=read_samples(path))
-        return [it.magnitude for it in compiled.program.inputs]
+        return [entry.magnitude for entry in compiled.program.inputs]
 
     named, unnamed, swapped = map(magnitudes, paths[:3])
     assert unnamed == named
@@ -75,8 +75,8 @@ def test_arrays_of_other_names_are_refused(tmp_path: Path, names: list[str]) -> 
     path = tmp_path / "x.npz"
     arrays: dict[str, Any] = dict.fromkeys(names, IDS)
     np.savez(path, **arrays)
-    said = f"holds {', '.join(names) or 'nothing'}; the model's inputs are ids, mask: give its"
-    with pytest.raises(InputError, match=said):
+    message = f"holds {', '.join(names) or 'nothing'}; the model's inputs are ids, mask: give its"
+    with pytest.raises(InputError, match=message):
         read_input(path, SHAPES)
 
 
@@ -106,4 +106,6 @@ def test_samples_have_the_shape_of_what_lies_along_the_first_axis(tmp_path: Path
     """A recurrent model's input begins with time: its samples have no axis of 1 in front."""
     np.save(tmp_path / "x.npy", np.zeros((5, 10, 1, 4)))
     samples = read_samples(tmp_path / "x.npy")
-    assert [it.shape for it in samples if isinstance(it, np.ndarray)] == [(10, 1, 4)] * 5
+    assert [sample.shape for sample in samples if isinstance(sample, np.ndarray)] == [
+        (10, 1, 4)
+    ] * 5

@@ -52,8 +52,8 @@ class Service:
 
 def make(service: Service, count: int) -> list[str]:
     """The ids of what was made."""
-    wanted = {"m": count}
-    (level,) = asyncio.run(_make(cast(Any, service), wanted, Terms(SUITE), 1, 300.0, 0.0, None))
+    counts = {"m": count}
+    (level,) = asyncio.run(_make(cast(Any, service), counts, Terms(SUITE), 1, 300.0, 0.0, None))
     return level.ids
 
 

@@ -18,9 +18,9 @@ MODEL = Path(__file__).parents[3] / "zoo" / "models" / "digits-smooth" / "square
 def inspected(*words: str) -> str:
     """What the command prints."""
     ask = ["inspect", str(MODEL), "--suite", "ckks", "--input-range", "0", "1", *words]
-    done = CliRunner().invoke(app, ask)
-    assert done.exit_code == 0, done.output
-    return done.output
+    result = CliRunner().invoke(app, ask)
+    assert result.exit_code == 0, result.output
+    return result.output
 
 
 def test_what_layers_reach_is_shown_without_a_ring() -> None:

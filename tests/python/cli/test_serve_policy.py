@@ -27,6 +27,6 @@ def test_no_weights_are_kept_of_a_cluster(
     monkeypatch.chdir(tmp_path)
     put_digits(tmp_path / "repository")
     Path("policy.toml").write_text('[clients.ann.accepts]\nencrypts = ["masks", "weights"]\n')
-    how = ("--keys", key_folder, "--listen", "127.0.0.1:0", "--executor", "ray")
-    refused = privet("serve", "repository", *how, "--check", *words, code=2)
-    assert "run without Ray" in refused["error"]["message"]
+    options = ("--keys", key_folder, "--listen", "127.0.0.1:0", "--executor", "ray")
+    reply = privet("serve", "repository", *options, "--check", *words, code=2)
+    assert "run without Ray" in reply["error"]["message"]

@@ -28,10 +28,10 @@ def shown(*words: str) -> str:
 def test_help_has_shared_options_and_a_line_for_each_suite(command: str) -> None:
     text = shown(command)
     assert "--calibration" in text
-    for of in suites.all_suites():
-        assert of.about[:40] in text
-        own = [field.flag for field in fields_of(of)]
-        assert not [flag for flag in own if f" {flag} " in text]
+    for suite in suites.all_suites():
+        assert suite.about[:40] in text
+        flags = [field.flag for field in fields_of(suite)]
+        assert not [flag for flag in flags if f" {flag} " in text]
 
 
 @pytest.mark.parametrize("command", ["run", "infer", "prepare", "serve"])
@@ -47,26 +47,28 @@ def test_help_begins_with_few_options_and_an_example(command: str) -> None:
 @pytest.mark.parametrize("suite", suites.names())
 def test_help_of_a_suite_has_its_options_and_no_others(command: str, suite: str) -> None:
     text = shown(command, "--suite", suite)
-    own = {field.flag for field in fields_of(suites.suite_type(suite))}
-    others = {field.flag for of in suites.all_suites() for field in fields_of(of)} - own
-    assert [flag for flag in own if f" {flag} " not in text] == []
+    flags = {field.flag for field in fields_of(suites.suite_type(suite))}
+    others = {
+        field.flag for suite_type in suites.all_suites() for field in fields_of(suite_type)
+    } - flags
+    assert [flag for flag in flags if f" {flag} " not in text] == []
     assert suites.as_suite(suite).trust.adversary in text
     assert [flag for flag in others if f" {flag} " in text] == []
 
 
 @pytest.mark.parametrize("words", [("--suite", "stream"), ("--suite=stream",)])
 def test_an_option_of_another_suite_is_refused_by_name(words: tuple[str, ...]) -> None:
-    done = CliRunner().invoke(app, ["inspect", str(DIGITS), *words, "--rounds", "log"])
-    assert isinstance(done.exception, Misuse)
-    assert "--rounds is an option of suite gmw, not of stream" in str(done.exception)
-    done = CliRunner().invoke(app, ["inspect", str(DIGITS), "--cipher", "bfv"])
-    assert "--cipher is an option of suite stream, not of gmw" in str(done.exception)
+    result = CliRunner().invoke(app, ["inspect", str(DIGITS), *words, "--rounds", "log"])
+    assert isinstance(result.exception, Misuse)
+    assert "--rounds is an option of suite gmw, not of stream" in str(result.exception)
+    result = CliRunner().invoke(app, ["inspect", str(DIGITS), "--cipher", "bfv"])
+    assert "--cipher is an option of suite stream, not of gmw" in str(result.exception)
 
 
 def test_options_reach_the_suite() -> None:
     words = ["inspect", str(DIGITS), "--suite", "fss", "--security", "malicious", "--json"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    assert json.loads(done.stdout)["security"] == "malicious"
-    done = CliRunner().invoke(app, ["inspect", str(DIGITS), "--rounds", "few"])
-    assert "rounds is 'few'; possible are auto, linear, log, blocks" in str(done.exception)
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert json.loads(result.stdout)["security"] == "malicious"
+    result = CliRunner().invoke(app, ["inspect", str(DIGITS), "--rounds", "few"])
+    assert "rounds is 'few'; possible are auto, linear, log, blocks" in str(result.exception)

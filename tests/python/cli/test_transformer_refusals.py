@@ -17,9 +17,11 @@ MODELS = Path(__file__).parents[3] / "zoo" / "models"
 def test_functions_comparisons_and_products_are_named_for_each_layer(name: str) -> None:
     samples = ["--calibration", str(MODELS / f"{name}-samples.npy")]
     ask = ["inspect", str(MODELS / f"{name}.onnx"), "--suite", "ckks", "--json", *samples]
-    done = CliRunner().invoke(app, ask)
-    assert done.exit_code != 0
-    problems = {(it["node"], it["operator"]) for it in json.loads(done.output)["problems"]}
+    result = CliRunner().invoke(app, ask)
+    assert result.exit_code != 0
+    problems = {
+        (problem["node"], problem["operator"]) for problem in json.loads(result.output)["problems"]
+    }
     for layer in ("layer1", "layer2"):
         parts = {"exp of relu", "reciprocal", "max_pool2d"}
         assert {(f"{layer}.weights", part) for part in parts} <= problems

@@ -17,9 +17,11 @@ GIVEN = ("--calibration", str(MODELS / "digits-cnn-samples.npy"), "--bits", "44"
 
 def layers(*words: str) -> list[dict[str, object]]:
     """What inspect says of each layer's accuracy."""
-    done = CliRunner().invoke(app, ["inspect", str(MODEL), *GIVEN, "--accuracy", "--json", *words])
-    assert done.exit_code == 0, done.output
-    return list(json.loads(done.output)["layers"])
+    result = CliRunner().invoke(
+        app, ["inspect", str(MODEL), *GIVEN, "--accuracy", "--json", *words]
+    )
+    assert result.exit_code == 0, result.output
+    return list(json.loads(result.output)["layers"])
 
 
 def error(rows: list[dict[str, object]]) -> float:
@@ -38,14 +40,16 @@ def test_both_halves_are_written_with_it(tmp_path: Path) -> None:
     hashes = set()
     for bits in ("8", "12"):
         ask = ["compile", str(MODEL), str(tmp_path / bits), *GIVEN, "--weight-scale", bits]
-        done = CliRunner().invoke(app, [*ask, "--json"])
-        assert done.exit_code == 0, done.output
-        hashes.add(json.loads(done.output)["program_hash"])
+        result = CliRunner().invoke(app, [*ask, "--json"])
+        assert result.exit_code == 0, result.output
+        hashes.add(json.loads(result.output)["program_hash"])
     assert len(hashes) == 2
 
 
 @pytest.mark.parametrize("bits", ["3", "21"])
 def test_what_no_program_has_is_refused(bits: str) -> None:
-    done = CliRunner().invoke(app, ["inspect", str(MODEL), *GIVEN, "--weight-scale", bits])
-    assert done.exit_code != 0
-    assert f"weight_scale is {bits}; 4 to 20 are possible" in str(done.output) + str(done.exception)
+    result = CliRunner().invoke(app, ["inspect", str(MODEL), *GIVEN, "--weight-scale", bits])
+    assert result.exit_code != 0
+    assert f"weight_scale is {bits}; 4 to 20 are possible" in str(result.output) + str(
+        result.exception
+    )

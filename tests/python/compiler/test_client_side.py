@@ -32,7 +32,7 @@ def learned(
     nodes: list[onnx.NodeProto], inputs: Mapping[str, tuple[int, tuple[int, ...]]], **constants: Any
 ) -> onnx.ModelProto:
     """A model with an output `y` that may have operators of ai.onnx.ml."""
-    entries = [onnx.helper.make_tensor_value_info(name, *it) for name, it in inputs.items()]
+    entries = [onnx.helper.make_tensor_value_info(name, *entry) for name, entry in inputs.items()]
     output = onnx.helper.make_tensor_value_info("y", onnx.TensorProto.FLOAT, (None, 3))
     tensors = [onnx.numpy_helper.from_array(array, name) for name, array in constants.items()]
     graph = onnx.helper.make_graph(nodes, "learned", entries, [output], tensors)
@@ -73,22 +73,22 @@ def test_the_client_imputes_scales_and_encodes(batch: int) -> None:
     proto = table()
     compiled = privet.compile(proto, client_side=True, batch=batch)
     program = Program.from_public_bytes(compiled.program.to_public_bytes())
-    assert [it.op for it in program.operations] == ["dense"]
-    assert [(it.name, it.kind, it.shape) for it in program.given] == [
+    assert [operation.op for operation in program.operations] == ["dense"]
+    assert [(entry.name, entry.kind, entry.shape) for entry in program.given] == [
         ("num", "real", (batch, 2)),
         ("job", "text", (batch, 1)),
     ]
-    given = rows("nurse") if batch == 1 else rows("nurse", "baker", "clerk")
-    named, count = fill(program, given)
-    output = execute(program, compiled.weights, named).outputs["y"][:count]
-    samples = [{name: array[i : i + 1] for name, array in given.items()} for i in range(count)]
-    wanted = run_plaintext(proto, samples, ["y"])["y"]
-    np.testing.assert_allclose(output, wanted.astype(np.float64), atol=2e-3)
+    inputs = rows("nurse") if batch == 1 else rows("nurse", "baker", "clerk")
+    arrays, count = fill(program, inputs)
+    output = execute(program, compiled.weights, arrays).outputs["y"][:count]
+    samples = [{name: array[i : i + 1] for name, array in inputs.items()} for i in range(count)]
+    reference = run_plaintext(proto, samples, ["y"])["y"]
+    np.testing.assert_allclose(output, reference.astype(np.float64), atol=2e-3)
 
 
 def test_samples_along_the_first_axis_tell_how_accurate_it_is() -> None:
-    given = rows("nurse", "baker", "clerk")
-    compiled = privet.compile(table(), client_side=True, calibration=given)
+    calibration = rows("nurse", "baker", "clerk")
+    compiled = privet.compile(table(), client_side=True, calibration=calibration)
     (output,) = compiled.accuracy().beside
     assert output.name == "y"
     assert output.error < 2e-3
@@ -101,7 +101,9 @@ def test_only_who_serves_publishes_the_constants() -> None:
         node("MatMul", ["s", "w"], ["y"]),
     ]
     proto = learned(nodes, {"x": (onnx.TensorProto.FLOAT, (1, 2))}, w=constant(2, 3, seed=1))
-    private, public = (privet.compile(proto, client_side=it).program for it in (False, True))
+    private, public = (
+        privet.compile(proto, client_side=client_side).program for client_side in (False, True)
+    )
     assert private.front is None
     assert str(MARK).encode() not in private.to_public_bytes()
     assert str(MARK).encode() in public.to_public_bytes()
@@ -131,13 +133,13 @@ def test_a_table_of_embeddings_stays_private() -> None:
     compiled = privet.compile(proto, client_side=True)
     program = Program.from_public_bytes(compiled.program.to_public_bytes())
     assert program.front is not None
-    assert [it.op for it in program.front.steps.nodes] == ["LabelEncoder"]
+    assert [step.op for step in program.front.steps.nodes] == ["LabelEncoder"]
     assert str(MARK).encode() not in program.to_public_bytes()
-    given = {"job": np.array([["farmer"]])}
-    named, _ = fill(program, given)
-    output = execute(program, compiled.weights, named).outputs["y"]
-    wanted = run_plaintext(proto, [given], ["y"])["y"]
-    np.testing.assert_allclose(output, wanted.astype(np.float64), atol=2e-3)
+    feeds = {"job": np.array([["farmer"]])}
+    arrays, _ = fill(program, feeds)
+    output = execute(program, compiled.weights, arrays).outputs["y"]
+    reference = run_plaintext(proto, [feeds], ["y"])["y"]
+    np.testing.assert_allclose(output, reference.astype(np.float64), atol=2e-3)
 
 
 def test_what_follows_a_private_operation_stays_private() -> None:
@@ -153,9 +155,9 @@ def test_what_follows_a_private_operation_stays_private() -> None:
     )
     front, behind = part(proto, None)
     assert front is not None
-    assert [it.op for it in front.steps.nodes] == ["Sub"]
-    assert [it.name for it in behind.graph.input] == ["a"]
-    assert [it.op_type for it in behind.graph.node] == ["Conv", "Mul"]
+    assert [step.op for step in front.steps.nodes] == ["Sub"]
+    assert [entry.name for entry in behind.graph.input] == ["a"]
+    assert [step.op_type for step in behind.graph.node] == ["Conv", "Mul"]
 
 
 def test_a_model_without_such_steps_is_as_it_was() -> None:
@@ -176,12 +178,12 @@ def test_an_input_that_both_parts_read_is_an_input_of_both() -> None:
         {"w": constant(3, 3)},
     )
     compiled = privet.compile(proto, client_side=True)
-    assert sorted(it.name for it in compiled.program.inputs) == ["a", "x"]
+    assert sorted(entry.name for entry in compiled.program.inputs) == ["a", "x"]
     x = constant(1, 3, seed=5)
-    named, _ = fill(compiled.program, [x])
-    output = execute(compiled.program, compiled.weights, named).outputs["y"]
-    wanted = run_plaintext(proto, [{"x": x}], ["y"])["y"]
-    np.testing.assert_allclose(output, wanted.astype(np.float64), atol=2e-3)
+    arrays, _ = fill(compiled.program, [x])
+    output = execute(compiled.program, compiled.weights, arrays).outputs["y"]
+    reference = run_plaintext(proto, [{"x": x}], ["y"])["y"]
+    np.testing.assert_allclose(output, reference.astype(np.float64), atol=2e-3)
 
 
 def test_texts_without_the_option_are_refused_and_it_is_named() -> None:
@@ -190,7 +192,7 @@ def test_texts_without_the_option_are_refused_and_it_is_named() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "problem"),
+    ("inputs", "problem"),
     [
         ({"num": [[1.0, 2.0]]}, "missing: job"),
         ({"num": [["a", "b"]], "job": [["nurse"]]}, "num has type .*; real is needed"),
@@ -199,19 +201,19 @@ def test_texts_without_the_option_are_refused_and_it_is_named() -> None:
         ({"num": [[1.0, 2.0]], "job": [["baker"]]}, "'baker' is none of its categories"),
     ],
 )
-def test_inputs_that_do_not_fit(given: dict[str, Any], problem: str) -> None:
+def test_inputs_that_do_not_fit(inputs: dict[str, Any], problem: str) -> None:
     program = privet.compile(table(zeros=0), client_side=True).program
     with pytest.raises(InputError, match=problem):
-        fill(program, {name: np.array(array) for name, array in given.items()})
+        fill(program, {name: np.array(array) for name, array in inputs.items()})
 
 
 def test_samples_fill_up_before_the_front() -> None:
     """A text cannot be zero."""
     program = privet.compile(table(zeros=0), client_side=True, batch=3).program
-    given, count = pad(program, rows("farmer", "nurse"))
+    inputs, count = pad(program, rows("farmer", "nurse"))
     assert count == 2
-    assert given["job"].ravel().tolist() == ["farmer", "nurse", "nurse"]
-    assert len(fill(program, given)[0]["x"]) == 3
+    assert inputs["job"].ravel().tolist() == ["farmer", "nurse", "nurse"]
+    assert len(fill(program, inputs)[0]["x"]) == 3
 
 
 def _steps(change: Callable[[Head], Head]) -> Callable[[Front], Front]:
@@ -224,22 +226,31 @@ def _hot(categories: list[Any]) -> HeadNode:
 
 HOSTILE: dict[str, tuple[Callable[[Front], Front], str]] = {
     "an operator": (
-        _steps(lambda it: replace(it, nodes=(HeadNode("Loop", ("num",), ("x",), {}),))),
+        _steps(lambda front: replace(front, nodes=(HeadNode("Loop", ("num",), ("x",), {}),))),
         "is not one that clients compute",
     ),
     "texts for whole numbers": (
-        _steps(lambda it: replace(it, nodes=(_hot(["a", 1]),))),
+        _steps(lambda front: replace(front, nodes=(_hot(["a", 1]),))),
         "'cats_int64s' is too long or has entries of another type",
     ),
     "lists for whole numbers": (
-        _steps(lambda it: replace(it, nodes=(_hot([[1], [1, 2]]),))),
+        _steps(lambda front: replace(front, nodes=(_hot([[1], [1, 2]]),))),
         "'cats_int64s' is too long or has entries of another type",
     ),
-    "another output": (_steps(lambda it: replace(it, outputs=("s",))), "not the program's inputs"),
-    "a kind": (lambda it: replace(it, given=(Given("num", "object", (1, 2)),)), "a kind 'object'"),
-    "a shape": (lambda it: replace(it, given=(Given("num", "real", (1, 1 << 30)),)), "bounds"),
-    "nothing": (lambda it: replace(it, given=()), "missing or the same"),
-    "twice": (lambda it: replace(it, given=it.given * 2), "missing or the same"),
+    "another output": (
+        _steps(lambda front: replace(front, outputs=("s",))),
+        "not the program's inputs",
+    ),
+    "a kind": (
+        lambda front: replace(front, given=(Given("num", "object", (1, 2)),)),
+        "a kind 'object'",
+    ),
+    "a shape": (
+        lambda front: replace(front, given=(Given("num", "real", (1, 1 << 30)),)),
+        "bounds",
+    ),
+    "nothing": (lambda front: replace(front, given=()), "missing or the same"),
+    "twice": (lambda front: replace(front, given=front.given * 2), "missing or the same"),
 }
 
 

@@ -45,15 +45,15 @@ MLP = MLPRegressor(hidden_layer_sizes=(8,), max_iter=300, random_state=0)
 
 def error(compiled: Compiled, output: str, rows: Any) -> float:
     """The largest error on rows, of the spread of what ONNX Runtime gives."""
-    (given,) = compiled.program.given
-    plain = run_plaintext(compiled.source, [{given.name: row} for row in rows], [output])[output]
-    wanted = as_tensor(plain)
+    (entry,) = compiled.program.given
+    plain = run_plaintext(compiled.source, [{entry.name: row} for row in rows], [output])[output]
+    reference = as_tensor(plain)
     outputs = [
         execute(compiled.program, compiled.weights, fill(compiled.program, [row])[0])
         for row in rows
     ]
-    numbers = np.concatenate([as_tensor(it.outputs[output]) for it in outputs])
-    return float(np.abs(numbers - wanted).max() / np.ptp(np.asarray(wanted, np.float64)))
+    numbers = np.concatenate([as_tensor(run.outputs[output]) for run in outputs])
+    return float(np.abs(numbers - reference).max() / np.ptp(np.asarray(reference, np.float64)))
 
 
 @pytest.mark.parametrize("last", [MLP, SVR()], ids=["network", "kernel"])
@@ -83,7 +83,7 @@ def test_probabilities_are_accurate_where_scores_are_large(estimator: Any) -> No
 
 
 @pytest.mark.parametrize(
-    ("estimator", "wanted", "output"),
+    ("estimator", "target", "output"),
     [
         (GaussianNB(), Y > 0.3, "output_probability"),
         (make_pipeline(PolynomialFeatures(3), StandardScaler(), Ridge()), Y, "variable"),
@@ -91,10 +91,10 @@ def test_probabilities_are_accurate_where_scores_are_large(estimator: Any) -> No
     ids=["squares", "products"],
 )
 def test_squares_and_products_of_columns_keep_units(
-    estimator: Any, wanted: Any, output: str
+    estimator: Any, target: Any, output: str
 ) -> None:
     """Those of dollars in their own numbers have no room in any ring."""
-    proto = to_onnx(estimator.fit(X[:150], wanted[:150]), X[:1])
+    proto = to_onnx(estimator.fit(X[:150], target[:150]), X[:1])
     compiled = compile(proto, calibration=ROWS)
     assert compiled.program.front is not None
     assert error(compiled, output, [row[None] for row in X[150:]]) < LIMIT

@@ -38,28 +38,31 @@ def test_a_cache_gives_what_the_whole_text_gives(folder: Path) -> None:
     for text in TEXTS[:3]:
         state = None
         for place, token in enumerate(text):
-            given = {"input_ids": [[token]], "position_ids": [[place]]}
-            done = execute(step.program, step.weights, given, state=state)
-            state = done.state
-        scores = done.outputs["logits"].ravel()
+            inputs = {"input_ids": [[token]], "position_ids": [[place]]}
+            result = execute(step.program, step.weights, inputs, state=state)
+            state = result.state
+        scores = result.outputs["logits"].ravel()
         fixed = execute(whole.program, whole.weights, [text[None]]).outputs["logits"].ravel()
         (real,) = session.run(None, {"input": text[None]})
         # Scores have a deviation near 1; each form rounds by itself.
         assert np.abs(scores - fixed).max() < 0.04
         assert np.abs(scores - real.ravel()).max() < 0.04
         # The control: without the state the scores are others.
-        alone = execute(step.program, step.weights, given).outputs["logits"].ravel()
+        alone = execute(step.program, step.weights, inputs).outputs["logits"].ravel()
         assert np.abs(alone - real.ravel()).max() > 0.2
 
 
 def test_state_has_one_shape_and_scale_and_is_no_input_or_output(folder: Path) -> None:
     program = compiled(token_by_token, folder).program
-    assert [it.name for it in program.inputs] == ["input_ids", "position_ids"]
-    assert [it.name for it in program.outputs] == ["logits"]
-    assert [it.name for it in program.state] == ["past_key_values.0.key", "past_key_values.0.value"]
-    for it in program.state:
-        assert program.values[it.input] == program.values[it.output]
-        assert program.values[it.input].shape == (1, 2, CONTEXT - 1, 8)
+    assert [entry.name for entry in program.inputs] == ["input_ids", "position_ids"]
+    assert [output.name for output in program.outputs] == ["logits"]
+    assert [entry.name for entry in program.state] == [
+        "past_key_values.0.key",
+        "past_key_values.0.value",
+    ]
+    for entry in program.state:
+        assert program.values[entry.input] == program.values[entry.output]
+        assert program.values[entry.input].shape == (1, 2, CONTEXT - 1, 8)
     assert Program.from_public_bytes(program.to_public_bytes()) == program
 
 

@@ -71,24 +71,24 @@ class FakeClient:
 def keep(
     client: FakeClient,
     levels: dict[str, int],
-    until: Callable[[FakeClient, list[LevelEvent]], bool],
+    condition: Callable[[FakeClient, list[LevelEvent]], bool],
     act: Callable[[Ahead], Awaitable[None]] | None = None,
 ) -> list[LevelEvent]:
     """Keeps levels until something holds; the events."""
-    seen: list[LevelEvent] = []
+    events: list[LevelEvent] = []
 
     async def run() -> None:
         async with (
-            Ahead(cast(ServiceClient, client), Terms(), levels, seen.append) as ahead,
+            Ahead(cast(ServiceClient, client), Terms(), levels, events.append) as ahead,
             asyncio.timeout(SOON),
         ):
-            while not until(client, seen):
+            while not condition(client, events):
                 await asyncio.sleep(0.01)
             if act is not None:
                 await act(ahead)
 
     asyncio.run(run())
-    return seen
+    return events
 
 
 @pytest.fixture
@@ -124,16 +124,21 @@ def test_failures_side_by_side_count_once(now: list[float]) -> None:
 
 def test_the_smallest_part_of_a_level_comes_first() -> None:
     client, levels = FakeClient(), {"first": 6, "second": 3}
-    seen = keep(
+    events = keep(
         client,
         levels,
-        lambda it, seen: len(it.jobs) == 9 and sum(level.ready for level in seen[-1].levels) >= 8,
+        lambda fake, events: (
+            len(fake.jobs) == 9 and sum(level.ready for level in events[-1].levels) >= 8
+        ),
     )
-    assert [(it.ready, it.wanted) for it in seen[-1].levels] in ([(6, 6), (3, 3)], [(6, 6), (2, 3)])
-    begun = dict.fromkeys(levels, 0.0)
+    assert [(level.ready, level.wanted) for level in events[-1].levels] in (
+        [(6, 6), (3, 3)],
+        [(6, 6), (2, 3)],
+    )
+    progress = dict.fromkeys(levels, 0.0)
     for model in client.models:
-        assert begun[model] == min(begun.values())
-        begun[model] += 1 / levels[model]
+        assert progress[model] == min(progress.values())
+        progress[model] += 1 / levels[model]
 
 
 def test_a_full_disk_is_told_once() -> None:
@@ -142,45 +147,54 @@ def test_a_full_disk_is_told_once() -> None:
     async def rest(_: Ahead) -> None:
         await asyncio.sleep(0.1)
 
-    seen = keep(client, {"first": 100}, lambda _, seen: any(it.kind == "full" for it in seen), rest)
+    events = keep(
+        client,
+        {"first": 100},
+        lambda _, events: any(event.kind == "full" for event in events),
+        rest,
+    )
     assert client.models == ["first"] * 3
-    assert [it.model for it in seen if it.kind == "full"] == ["first"]
+    assert [event.model for event in events if event.kind == "full"] == ["first"]
 
 
 def test_a_model_that_fails_holds_up_no_other() -> None:
     client = FakeClient()
     client.failing["gone"] = PeerError("there is no such model")
-    seen = keep(
+    events = keep(
         client,
         {"gone": 1, "first": 2},
-        lambda it, seen: len(it.jobs) == 2 and any(it.kind == "waiting" for it in seen),
+        lambda fake, events: (
+            len(fake.jobs) == 2 and any(event.kind == "waiting" for event in events)
+        ),
     )
-    waiting = [it for it in seen if it.kind == "waiting"]
-    assert {it.model for it in waiting} == {"gone"}
+    waiting = [event for event in events if event.kind == "waiting"]
+    assert {event.model for event in waiting} == {"gone"}
     assert waiting[0].error is client.failing["gone"]
     assert waiting[0].seconds == pytest.approx(FIRST_DELAY_SECONDS, abs=0.1)
 
 
-@pytest.mark.parametrize("where", ["notify", "has_room", "bytes"])
-def test_without_files_it_is_tried_again_later(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("method", ["notify", "has_room", "bytes"])
+def test_without_files_it_is_tried_again_later(
+    method: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     client, calls = FakeClient(), 0
-    works = getattr(client, where)
+    works = getattr(client, method)
 
-    def fails(*arguments: Any, **named: Any) -> Any:
+    def fails(*arguments: Any, **options: Any) -> Any:
         nonlocal calls
         calls += 1
         if calls < 3:
             raise OSError(errno.EMFILE, "Too many open files")
-        return works(*arguments, **named)
+        return works(*arguments, **options)
 
-    monkeypatch.setattr(client, where, fails)
-    began = time.monotonic()
-    seen = keep(client, {"first": 1}, lambda it, _: len(it.jobs) == 1)
-    if where != "bytes":
+    monkeypatch.setattr(client, method, fails)
+    start = time.monotonic()
+    events = keep(client, {"first": 1}, lambda fake, _: len(fake.jobs) == 1)
+    if method != "bytes":
         # It waits for the first delay, and for twice that.
-        assert time.monotonic() - began > 2 * FIRST_DELAY_SECONDS
-        waiting = [it for it in seen if it.kind == "waiting"]
-        assert all(isinstance(it.error, Short) for it in waiting)
+        assert time.monotonic() - start > 2 * FIRST_DELAY_SECONDS
+        waiting = [event for event in events if event.kind == "waiting"]
+        assert all(isinstance(event.error, Short) for event in waiting)
         assert waiting
 
 
@@ -189,9 +203,11 @@ def test_what_the_policy_does_not_accept_is_not_asked_again(
 ) -> None:
     client = FakeClient()
     client.failing["first"] = NotAccepted("truncation one-bit")
-    seen = keep(client, {"first": 1, "second": 1}, lambda it, _: bool(it.jobs and caplog.records))
+    events = keep(
+        client, {"first": 1, "second": 1}, lambda fake, _: bool(fake.jobs and caplog.records)
+    )
     assert client.models == ["second"]
-    assert not any(it.kind == "waiting" for it in seen)
+    assert not any(event.kind == "waiting" for event in events)
     assert "no material is kept ready for first" in caplog.text
 
 
@@ -208,7 +224,7 @@ def test_what_is_taken_or_ends_is_replaced() -> None:
         while len(client.jobs) < 4:
             await asyncio.sleep(0.01)
 
-    keep(client, {"first": 2}, lambda it, _: len(it.jobs) == 2, take)
+    keep(client, {"first": 2}, lambda fake, _: len(fake.jobs) == 2, take)
 
 
 def test_what_an_earlier_gateway_left_counts() -> None:
@@ -218,8 +234,8 @@ def test_what_an_earlier_gateway_left_counts() -> None:
         await asyncio.sleep(0.1)
 
     client.left = [FakeNotice(), FakeNotice(), FakeNotice()]
-    seen = keep(client, {"first": 2}, lambda _, seen: bool(seen), rest)
-    assert seen[-1].levels[0].ready == 2
+    events = keep(client, {"first": 2}, lambda _, events: bool(events), rest)
+    assert events[-1].levels[0].ready == 2
     assert client.jobs == []
 
 

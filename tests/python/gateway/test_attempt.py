@@ -110,8 +110,8 @@ def test_an_entry_is_made_and_spent_once(
     assert report
     (portion,) = encode_portions(compiled.program, [INPUT])
     infer = {"phase": "infer", "material": material}
-    spent, prepared = attempt(**infer).infer(portion.payload)
-    assert (spent[0], len(spent[1]), prepared) == (material, 1, None)
+    outcome, prepared = attempt(**infer).infer(portion.payload)
+    assert (outcome[0], len(outcome[1]), prepared) == (material, 1, None)
     with pytest.raises(PeerMisbehaved, match="material"):
         attempt(phase="infer").infer(portion.payload)
     with pytest.raises(MaterialError, match="used"):
@@ -121,11 +121,11 @@ def test_an_entry_is_made_and_spent_once(
 def test_attempts_share_a_store_that_is_opened_once(
     key_folder: Path, tmp_path: Path, compiled: Compiled, port: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened: list[MaterialStore] = []
+    stores: list[MaterialStore] = []
 
-    def store(*given: Any, **options: Any) -> MaterialStore:
-        opened.append(MaterialStore(*given, **options))
-        return opened[-1]
+    def store(*arguments: Any, **options: Any) -> MaterialStore:
+        stores.append(MaterialStore(*arguments, **options))
+        return stores[-1]
 
     monkeypatch.setattr(module, "MaterialStore", store)
     credentials = Credentials.from_directory(key_folder, "client")
@@ -133,8 +133,8 @@ def test_attempts_share_a_store_that_is_opened_once(
     go = read_lease({**GO, "port": port, "program": compiled.program.program_hash})
     offer = offer_of(compiled)
     entries = {Attempt(go, client, offer, offer.resolve(Terms())).prepare()[0] for _ in range(2)}
-    assert len(opened) == 1
-    assert {entry.id for entry in opened[0].entries()} == entries
+    assert len(stores) == 1
+    assert {entry.id for entry in stores[0].entries()} == entries
 
 
 def test_only_what_was_asked_for_is_run(
@@ -155,7 +155,7 @@ def test_the_name_of_a_worker_is_the_services(
         attempt("model.example.org", server_name="localhost").prepare()
     assert attempt("localhost", server_name="elsewhere.example").prepare()
     reports = (heard.get(timeout=10) for _ in range(2))
-    assert [it.kind for it in reports if it.error is None] == ["prepared"]
+    assert [report.kind for report in reports if report.error is None] == ["prepared"]
 
 
 def test_a_worker_of_another_authority_is_refused(
@@ -249,9 +249,9 @@ def test_a_description_that_is_none(document: Any) -> None:
 
 
 def test_portions_are_integers_of_the_program(compiled: Compiled) -> None:
-    (one,) = encode_portions(compiled.program, {"x": INPUT})
+    (portion,) = encode_portions(compiled.program, {"x": INPUT})
     scale = 1 << compiled.program.scale_bits
-    assert np.frombuffer(one.payload[0], "<i8").tolist() == (INPUT.ravel() * scale).tolist()
+    assert np.frombuffer(portion.payload[0], "<i8").tolist() == (INPUT.ravel() * scale).tolist()
     assert len(encode_portions(compiled.program, [np.repeat(INPUT, 3, axis=0)])) == 3
 
 

@@ -71,13 +71,15 @@ def play(act: Callable[[], Awaitable[None]]) -> None:
 def test_a_full_group_is_asked_at_once_and_each_gets_its_own(program: Program) -> None:
     async def act() -> None:
         service, batcher = Service(), Batcher(LONG)
-        asked = [rows(1), rows(2, 3), rows(4), rows(5, 6, 7, 8)]
-        results = await asyncio.gather(*(batcher.ask(program, V1, it, service.ask) for it in asked))
+        requests = [rows(1), rows(2, 3), rows(4), rows(5, 6, 7, 8)]
+        results = await asyncio.gather(
+            *(batcher.ask(program, V1, request, service.ask) for request in requests)
+        )
         assert sorted(map(sorted, service.asked)) == [[1, 2, 3, 4], [5, 6, 7, 8]]
-        for given, result in zip(asked, results, strict=True):
-            np.testing.assert_array_equal(result.outputs["y"], 2 * given["x"])
-            np.testing.assert_array_equal(result.integers[0], 2 * given["x"])
-            assert result.samples == len(given["x"])
+        for inputs, result in zip(requests, results, strict=True):
+            np.testing.assert_array_equal(result.outputs["y"], 2 * inputs["x"])
+            np.testing.assert_array_equal(result.integers[0], 2 * inputs["x"])
+            assert result.samples == len(inputs["x"])
 
     play(act)
 
@@ -96,8 +98,10 @@ def test_a_group_waits_no_longer_than_its_first_request_may(program: Program) ->
 def test_a_request_that_would_not_fit_begins_the_next_group(program: Program) -> None:
     async def act() -> None:
         service, batcher = Service(), Batcher(SHORT)
-        asked = [rows(1, 2, 3), rows(4, 5)]
-        await asyncio.gather(*(batcher.ask(program, V1, it, service.ask) for it in asked))
+        requests = [rows(1, 2, 3), rows(4, 5)]
+        await asyncio.gather(
+            *(batcher.ask(program, V1, request, service.ask) for request in requests)
+        )
         assert sorted(service.asked) == [[1, 2, 3], [4, 5]]
 
     play(act)
@@ -129,13 +133,13 @@ def test_a_caller_that_would_be_gone_is_not_held(program: Program) -> None:
         service, batcher = Service(), Batcher(LONG)
         await batcher.ask(program, V1, rows(1), service.ask, seconds=9 * LONG)
         assert service.asked == [[1]]
-        held = asyncio.create_task(
+        task = asyncio.create_task(
             batcher.ask(program, V1, rows(2), service.ask, seconds=11 * LONG)
         )
         await asyncio.sleep(0.1)
         assert service.asked == [[1]]
         await batcher.ask(program, V1, rows(3, 4, 5), service.ask)
-        assert (await held).samples == 1
+        assert (await task).samples == 1
 
     play(act)
 
@@ -171,7 +175,7 @@ def test_a_program_that_came_meanwhile_refuses_only_what_does_not_fit_it(program
         )
         assert isinstance(wide, InputError)
         assert isinstance(narrow, Result)
-        first, *apart = [sorted(it) for it in service.asked]
+        first, *apart = [sorted(batch) for batch in service.asked]
         assert (first, sorted(apart)) == ([1, 5], [[1], [5]])
 
     play(act)
@@ -180,11 +184,11 @@ def test_a_program_that_came_meanwhile_refuses_only_what_does_not_fit_it(program
 def test_an_inference_that_fails_fails_for_its_group_alone(program: Program) -> None:
     async def act() -> None:
         service, batcher = Service(LinkError("it ended")), Batcher(SHORT)
-        ended = await asyncio.gather(
+        results = await asyncio.gather(
             *(batcher.ask(program, V1, rows(x), service.ask) for x in (1, 2)),
             return_exceptions=True,
         )
-        assert [type(it) for it in ended] == [LinkError, LinkError]
+        assert [type(result) for result in results] == [LinkError, LinkError]
         service.error = None
         assert (await batcher.ask(program, V1, rows(3), service.ask)).samples == 1
 

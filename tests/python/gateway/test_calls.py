@@ -33,7 +33,9 @@ def call(key_folder: Path) -> Callable[..., Any]:
     """What a GET of a service that answers by `handler` comes to, or another call: `ask`."""
 
     def run(
-        handler: Handler, ask: Callable[[Calls], Any] = lambda it: it.get("/v2"), **options: Any
+        handler: Handler,
+        ask: Callable[[Calls], Any] = lambda client: client.get("/v2"),
+        **options: Any,
     ) -> Any:
         async def scene() -> Any:
             app = web.Application()
@@ -87,15 +89,15 @@ def test_a_busy_service_is_asked_again_when_it_says(call: Callable[..., Any], st
 
 
 def test_a_call_that_is_needless_by_now_is_not_made_again(call: Callable[..., Any]) -> None:
-    said = [False, True]
+    answers = [False, True]
 
     async def is_needless() -> bool:
-        return said.pop(0)
+        return answers.pop(0)
 
     handler, times = sequence(*(refusal(429) for _ in range(3)), good())
     with pytest.raises(PeerBusy, match="why"):
-        call(handler, lambda it: it.post("/v2", {}, is_needless=is_needless))
-    assert (len(times), said) == (2, [])
+        call(handler, lambda client: client.post("/v2", {}, is_needless=is_needless))
+    assert (len(times), answers) == (2, [])
 
 
 def test_a_broken_connection_is_made_again(call: Callable[..., Any]) -> None:
@@ -135,19 +137,19 @@ def test_refusals_are_errors_and_not_asked_again(
     call: Callable[..., Any], status: int, reason: str, error: type[PrivetError]
 ) -> None:
     handler, times = sequence(refusal(status, reason))
-    with pytest.raises(error, match="why") as caught:
+    with pytest.raises(error, match="why") as excinfo:
         call(handler)
-    assert caught.type is error
+    assert excinfo.type is error
     assert len(times) == 1
 
 
 def test_what_a_service_says_steers_no_terminal(call: Callable[..., Any]) -> None:
-    said = "no\x1b[2J\r\n room" + 5000 * "x"
-    handler, _ = sequence(web.json_response({"error": said}, status=500))
-    with pytest.raises(PeerMisbehaved) as caught:
+    message = "no\x1b[2J\r\n room" + 5000 * "x"
+    handler, _ = sequence(web.json_response({"error": message}, status=500))
+    with pytest.raises(PeerMisbehaved) as excinfo:
         call(handler)
-    assert str(caught.value).startswith("no[2J roomxxx")
-    assert len(str(caught.value)) <= 1000
+    assert str(excinfo.value).startswith("no[2J roomxxx")
+    assert len(str(excinfo.value)) <= 1000
 
 
 def test_an_odd_time_to_come_back_is_none(call: Callable[..., Any]) -> None:

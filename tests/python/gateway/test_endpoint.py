@@ -45,11 +45,11 @@ def open_files() -> int:
 
 async def stable_count(count: Callable[[], int]) -> int:
     """A count when it has not changed for a second."""
-    last, since = count(), time.monotonic()
-    while time.monotonic() - since < 1.0:
+    last, start = count(), time.monotonic()
+    while time.monotonic() - start < 1.0:
         await asyncio.sleep(0.05)
         if (now := count()) != last:
-            last, since = now, time.monotonic()
+            last, start = now, time.monotonic()
     return last
 
 
@@ -64,16 +64,16 @@ async def beside_silent(bounds: Bounds) -> tuple[int, bool, bool]:
             for _ in range(SILENT):
                 link = stack.enter_context(closing(socket.socket()))
                 link.connect(("127.0.0.1", port))
-            taken = await stable_count(lambda: open_files() - before - SILENT)
-            answered = await live(port)
+            sockets = await stable_count(lambda: open_files() - before - SILENT)
+            is_live = await live(port)
         await stable_count(open_files)
-        return taken, answered, await live(port)
+        return sockets, is_live, await live(port)
 
 
 @pytest.mark.parametrize("bounds", [FEW, MANY], ids=["as it is", "control"])
 def test_connections_of_grpc_are_bounded(bounds: Bounds) -> None:
-    taken, answered, afterwards = asyncio.run(beside_silent(bounds))
-    assert taken <= bounds.sockets
+    sockets, is_live, afterwards = asyncio.run(beside_silent(bounds))
+    assert sockets <= bounds.sockets
     assert afterwards
     # The control: with room for all, each has a file, and others are served.
-    assert (taken >= SILENT) == answered == (bounds is MANY)
+    assert (sockets >= SILENT) == is_live == (bounds is MANY)

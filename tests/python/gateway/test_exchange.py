@@ -12,9 +12,9 @@ def test_a_timeout_is_kept_to_the_microsecond() -> None:
     assert _timeout({"timeout": 1000}) == 1e-3
     assert _timeout({"timeout": 1}) == 1e-6
     assert _timeout({"timeout": 0}) is _timeout({}) is None
-    for given in (-1, 0.5, True, "1000", 10**400):
+    for timeout in (-1, 0.5, True, "1000", 10**400):
         with pytest.raises(InputError, match="microseconds"):
-            _timeout({"timeout": given})
+            _timeout({"timeout": timeout})
 
 
 def test_versions_are_numbers() -> None:

@@ -85,8 +85,8 @@ def play(
         async def main() -> None:
             service = Service()
             names = lambda program, _suite: frozenset({program} & service.kept)  # noqa: E731
-            kept = SimpleNamespace(kept_names=names)
-            monkeypatch.setattr(attempt, "MaterialStore", lambda *_, **__: kept)
+            store = SimpleNamespace(kept_names=names)
+            monkeypatch.setattr(attempt, "MaterialStore", lambda *_, **__: store)
             monkeypatch.setattr(module, "forecast", lambda _: SimpleNamespace(kept_bytes=1))
             credentials = Credentials.from_directory(key_folder, "client")
             client = ServiceClient("https://localhost:1", credentials, state=tmp_path)
@@ -108,9 +108,9 @@ def play(
 def test_who_hangs_up_leaves_the_fetch_to_the_others(play: Callable[[Act], None]) -> None:
     async def act(client: ServiceClient, service: Service) -> None:
         for _ in range(4):
-            asking = asyncio.create_task(client._fetch(offer("a"), TERMS))
+            task = asyncio.create_task(client._fetch(offer("a"), TERMS))
             await asyncio.sleep(0.02)
-            asking.cancel()
+            task.cancel()
         last = asyncio.create_task(client._fetch(offer("a"), TERMS))
         await asyncio.sleep(0.02)
         assert (service.asked, service.withdrawn) == (["a"], [])

@@ -24,8 +24,15 @@ def messages(module: Any) -> dict[str, Any]:
     def collect(message: Any, prefix: str) -> None:
         name = f"{prefix}.{message.name}"
         schemas[name] = {
-            (it.name, it.number, it.type, it.label, it.type_name, it.HasField("oneof_index"))
-            for it in message.field
+            (
+                field.name,
+                field.number,
+                field.type,
+                field.label,
+                field.type_name,
+                field.HasField("oneof_index"),
+            )
+            for field in message.field
         }
         for nested in message.nested_type:
             collect(nested, name)
@@ -40,37 +47,40 @@ PARTIAL = {"ModelConfig", "ModelInput", "ModelOutput", "ModelStatistics", "Infer
 
 
 def test_every_message_is_as_in_tritons_library() -> None:
-    ours = messages(predict_pb2)
-    theirs = messages(service_pb2) | messages(model_config_pb2)
-    assert len(ours) > 25
-    for name, fields in ours.items():
+    copies = messages(predict_pb2)
+    originals = messages(service_pb2) | messages(model_config_pb2)
+    assert len(copies) > 25
+    for name, fields in copies.items():
         if name.removeprefix("inference.") in PARTIAL:
             assert fields
-            assert fields < theirs[name], name
+            assert fields < originals[name], name
         else:
-            assert fields == theirs[name], name
+            assert fields == originals[name], name
 
 
 def test_every_datatype_is_as_in_tritons_library() -> None:
-    ours, theirs = (
-        {it.name: it.number for it in module.DESCRIPTOR.enum_types_by_name["DataType"].values}
+    copies, originals = (
+        {
+            value.name: value.number
+            for value in module.DESCRIPTOR.enum_types_by_name["DataType"].values
+        }
         for module in (predict_pb2, model_config_pb2)
     )
-    assert {config_type(it) for it in OUTPUTS} == ours.keys() - {"TYPE_INVALID"}
-    assert ours.items() < theirs.items()
+    assert {config_type(output) for output in OUTPUTS} == copies.keys() - {"TYPE_INVALID"}
+    assert copies.items() < originals.items()
 
 
 def test_every_call_is_as_in_tritons_library() -> None:
     def calls(module: Any) -> dict[str, tuple[str, str]]:
         service = module.DESCRIPTOR.services_by_name["GRPCInferenceService"]
         return {
-            it.full_name: (it.input_type.full_name, it.output_type.full_name)
-            for it in service.methods
+            method.full_name: (method.input_type.full_name, method.output_type.full_name)
+            for method in service.methods
         }
 
-    ours = calls(predict_pb2)
-    assert len(ours) == 9
-    assert ours.items() <= calls(service_pb2).items()
+    copies = calls(predict_pb2)
+    assert len(copies) == 9
+    assert copies.items() <= calls(service_pb2).items()
 
 
 def test_the_module_is_made_from_the_proto_file() -> None:

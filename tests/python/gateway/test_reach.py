@@ -53,14 +53,14 @@ def trusting(folder: Path, pair: tuple[Path, Path] | None = None) -> ssl.SSLCont
     return context
 
 
-def expired(folder: Path, where: Path, purpose: object) -> tuple[Path, Path]:
+def expired(folder: Path, target: Path, purpose: object) -> tuple[Path, Path]:
     """A certificate of the kept authority that ended a minute ago."""
     authority = keys._kept(KeyPaths.below(folder, ca_key=True))
     ends = datetime.now(UTC) - timedelta(minutes=1)
-    one = keys._issue(authority, "late", [purpose], keys._subjects(["localhost"]), ends)  # type: ignore[list-item]
-    paths = where / "late.pem", where / "late.key"
-    paths[0].write_bytes(keys._certificate_pem(one))
-    paths[1].write_bytes(keys._key_pem(one))
+    certificate = keys._issue(authority, "late", [purpose], keys._subjects(["localhost"]), ends)  # type: ignore[list-item]
+    paths = target / "late.pem", target / "late.key"
+    paths[0].write_bytes(keys._certificate_pem(certificate))
+    paths[1].write_bytes(keys._key_pem(certificate))
     return paths
 
 
@@ -83,7 +83,7 @@ async def service(tls: ssl.SSLContext, gate: Gate | None = None) -> AsyncIterato
 
 def reach(
     tls: ssl.SSLContext,
-    mine: Credentials,
+    credentials: Credentials,
     gate: Gate | None = None,
     server_name: str | None = None,
     context: ssl.SSLContext | None = None,
@@ -92,7 +92,7 @@ def reach(
 
     async def main() -> None:
         async with service(tls, gate) as port:
-            calls = Calls(f"https://localhost:{port}", mine, server_name=server_name)
+            calls = Calls(f"https://localhost:{port}", credentials, server_name=server_name)
             if context is not None:
                 calls._tls = context
             try:
@@ -113,17 +113,19 @@ def cause(error: pytest.ExceptionInfo[NotReached]) -> str:
 
 
 def test_the_certificate_of_the_service(certs: Path, tmp_path: Path) -> None:
-    mine = Credentials.from_directory(certs, "client")
-    reach(trusting(certs), mine)
+    credentials = Credentials.from_directory(certs, "client")
+    reach(trusting(certs), credentials)
     with pytest.raises(NotReached, match="ask its operator to renew it") as error:
-        reach(trusting(certs, expired(certs, tmp_path, ExtendedKeyUsageOID.SERVER_AUTH)), mine)
+        reach(
+            trusting(certs, expired(certs, tmp_path, ExtendedKeyUsageOID.SERVER_AUTH)), credentials
+        )
     assert cause(error) == "expired"
     with pytest.raises(NotReached, match="--server-name") as error:
-        reach(trusting(certs), mine, server_name="other.example.org")
+        reach(trusting(certs), credentials, server_name="other.example.org")
     assert cause(error) == "other name"
     keys.make(tmp_path / "other")
     with pytest.raises(NotReached, match="another authority") as error:
-        reach(trusting(tmp_path / "other"), mine)
+        reach(trusting(tmp_path / "other"), credentials)
     assert cause(error) == "other authority"
 
 
@@ -137,40 +139,40 @@ def test_the_certificate_of_the_client(
         (foreign, "use the --keys|does not know the authority", "certificate"),
         (late, "certificate is not valid now", "expired"),
     ):
-        shown = Credentials(certs / "client.pem", certs / "client.key", certs / "ca.pem").tls()
-        shown.load_cert_chain(*pair)
+        context = Credentials(certs / "client.pem", certs / "client.key", certs / "ca.pem").tls()
+        context.load_cert_chain(*pair)
         caplog.clear()
         with (
             caplog.at_level(logging.WARNING, "privet"),
             pytest.raises(NotReached, match=words) as error,
         ):
-            reach(trusting(certs), Credentials.from_directory(certs, "client"), context=shown)
+            reach(trusting(certs), Credentials.from_directory(certs, "client"), context=context)
         assert cause(error) == "refused"
-        lines = [it for it in caplog.records if "handshake failed" in it.message]
+        lines = [record for record in caplog.records if "handshake failed" in record.message]
         assert len(lines) == 1, "one line, however often it is tried"
         assert vars(lines[0])["address"] == "127.0.0.1"
         assert logged in vars(lines[0])["reason"]
 
 
 def test_a_revoked_certificate(certs: Path, tmp_path: Path) -> None:
-    listed = tmp_path / "revoked"
-    listed.write_text(fingerprint(certs / "client.pem") + "\n")
+    revocations = tmp_path / "revoked"
+    revocations.write_text(fingerprint(certs / "client.pem") + "\n")
     with pytest.raises(NotAccepted, match="revoked"):
         reach(
             trusting(certs),
             Credentials.from_directory(certs, "client"),
-            Gate(revoked=Revoked(listed)),
+            Gate(revoked=Revoked(revocations)),
         )
 
 
 def test_waiting_for_a_service_that_is_away(certs: Path) -> None:
-    mine = Credentials.from_directory(certs, "client")
+    credentials = Credentials.from_directory(certs, "client")
 
     async def main() -> list[PrivetError]:
         errors: list[PrivetError] = []
         with socket.create_server(("127.0.0.1", 0)) as place:
             port = place.getsockname()[1]
-        calls = Calls(f"https://localhost:{port}", mine)
+        calls = Calls(f"https://localhost:{port}", credentials)
         try:
             with pytest.raises(NotReached, match="nobody listens there") as error:
                 await calls.reach()
@@ -198,19 +200,19 @@ def test_the_command_says_so_within_five_seconds(certs: Path, tmp_path: Path) ->
     np.save(tmp_path / "x.npy", np.zeros(1))
     with socket.create_server(("127.0.0.1", 0)) as silent, socket.socket() as unheard:
         unheard.bind(("127.0.0.1", 0))
-        for place, asked, words in (
+        for place, arguments, words in (
             (unheard, ["infer", "--input", tmp_path / "x.npy"], "nobody listens"),
             (silent, ["infer", "--input", tmp_path / "x.npy"], "nothing answers"),
             (unheard, ["prepare", "digits", "--keep", 1, "--wait", 0.5], "nobody listens"),
         ):
-            name, *options = asked
+            name, *options = arguments
             command = [*PRIVET, name, f"localhost:{place.getsockname()[1]}", *options, "--json"]
             command += ["--keys", certs, "--state", tmp_path / "state"]
-            done = subprocess.run(
+            process = subprocess.run(
                 list(map(str, command)), capture_output=True, text=True, timeout=60, check=False
             )
-            assert done.returncode == 4, done.stderr
-            error = json.loads(done.stdout)["error"]
+            assert process.returncode == 4, process.stderr
+            error = json.loads(process.stdout)["error"]
             assert error["cause"] == "away"
             assert words in error["message"]
 

@@ -75,8 +75,8 @@ def test_pages_in_a_browser_are_refused() -> None:
 
 
 def test_a_call_is_logged_and_counted_with_its_trace() -> None:
-    written = io.StringIO()
-    handler = logging.StreamHandler(written)
+    stream = io.StringIO()
+    handler = logging.StreamHandler(stream)
     handler.setFormatter(JsonLines())
     log = logging.getLogger("privet.gateway.oip.observe")
     log.addHandler(handler)
@@ -90,11 +90,11 @@ def test_a_call_is_logged_and_counted_with_its_trace() -> None:
     finally:
         log.removeHandler(handler)
         log.setLevel(logging.NOTSET)
-    first, second = map(json.loads, written.getvalue().splitlines())
+    first, second = map(json.loads, stream.getvalue().splitlines())
     assert (first["route"], first["status"]) == ("/v2/models/{model}/infer", 200)
     assert first["trace_id"] == "a1" * 16
     assert "trace_id" not in second
-    assert "secret" not in written.getvalue()
+    assert "secret" not in stream.getvalue()
     ask(Echo(), json=BODY)
     exchange.observer.models["m"].add(0.5, done=True)
     text = exchange.observer.metrics()

@@ -32,9 +32,9 @@ from privet.gateway.oip.tensors import (
 @pytest.mark.parametrize("datatype", DATATYPES)
 def test_raw_elements_there_and_back(datatype: str) -> None:
     array = np.arange(6).astype(DATATYPES[datatype]).reshape(2, 3)
-    again = from_raw("x", datatype, [2, 3], to_raw(array, datatype))
-    assert again.dtype == array.dtype
-    assert np.array_equal(again, array)
+    copy = from_raw("x", datatype, [2, 3], to_raw(array, datatype))
+    assert copy.dtype == array.dtype
+    assert np.array_equal(copy, array)
 
 
 @pytest.mark.parametrize("datatype", DATATYPES)
@@ -114,13 +114,13 @@ def test_texts_of_all_inputs_share_the_room_of_a_request(monkeypatch: pytest.Mon
         request = predict_pb2.ModelInferRequest(model_name="m")
         for name in names:
             tensor = request.inputs.add(name=name, datatype="BYTES", shape=[1000])
-            tensor.contents.bytes_contents.extend(it.encode() for it in texts)
+            tensor.contents.bytes_contents.extend(text.encode() for text in texts)
         return _question(request)
 
-    for read in (rest, rpc):
-        assert list(read("x").inputs) == ["x"]
+    for parse in (rest, rpc):
+        assert list(parse("x").inputs) == ["x"]
         with pytest.raises(InputError, match="room of the longest"):
-            read("xy")
+            parse("xy")
 
 
 def test_positions_are_integers_and_scores_are_real() -> None:

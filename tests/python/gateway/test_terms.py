@@ -18,7 +18,9 @@ def test_a_suite_or_its_name_is_terms() -> None:
     assert as_terms(None) is None
 
 
-@pytest.mark.parametrize(("given", "said"), [("gm", "the suite is 'gm'"), (Gmw, "give one with")])
-def test_what_is_neither_is_refused(given: Any, said: str) -> None:
-    with pytest.raises(Misuse, match=said):
-        as_terms(given)
+@pytest.mark.parametrize(
+    ("source", "message"), [("gm", "the suite is 'gm'"), (Gmw, "give one with")]
+)
+def test_what_is_neither_is_refused(source: Any, message: str) -> None:
+    with pytest.raises(Misuse, match=message):
+        as_terms(source)

@@ -98,8 +98,8 @@ def test_a_job_that_comes_to_wait_again_is_polled_for() -> None:
 
     async def act(service: Service, updates: JobUpdates) -> None:
         a, b = Busy("a"), Busy("b")
-        for number, it in enumerate((a, b)):
-            updates.follow(it, number + 1)
+        for number, entry in enumerate((a, b)):
+            updates.follow(entry, number + 1)
         await asyncio.sleep(0.05)
         assert service.asked.empty()
         b.busy = False

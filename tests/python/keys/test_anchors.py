@@ -57,9 +57,9 @@ def keys(tmp_path_factory: pytest.TempPathFactory) -> KeyPaths:
     return make(tmp_path_factory.mktemp("keys"))
 
 
-@pytest.mark.parametrize(("text", "why"), NO_ANCHORS.values(), ids=NO_ANCHORS)
+@pytest.mark.parametrize(("text", "reason"), NO_ANCHORS.values(), ids=NO_ANCHORS)
 def test_what_is_no_authority_is_refused_everywhere(
-    keys: KeyPaths, tmp_path: Path, text: bytes, why: str
+    keys: KeyPaths, tmp_path: Path, text: bytes, reason: str
 ) -> None:
     folder = keys.ca.parent
     for file in folder.iterdir():
@@ -77,7 +77,7 @@ def test_what_is_no_authority_is_refused_everywhere(
         load()
     anchor.write_bytes(text)
     for load in loaders:
-        with pytest.raises(Misuse, match=why):
+        with pytest.raises(Misuse, match=reason):
             load()
     if text:
         # The control: Python's own `ssl` takes it for an anchor.

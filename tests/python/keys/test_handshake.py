@@ -51,13 +51,13 @@ def shake(server: ssl.SSLContext, client: ssl.SSLContext, hostname: str) -> Hand
     near, far = socket.socketpair()
     near.settimeout(10)
     far.settimeout(10)
-    seen: list[str] = []
+    fingerprints: list[str] = []
     failure: list[Exception] = []
 
     def serve() -> None:
         try:
             with server.wrap_socket(near, server_side=True) as tls:
-                seen.append(sha256(tls.getpeercert(binary_form=True)))
+                fingerprints.append(sha256(tls.getpeercert(binary_form=True)))
                 tls.sendall(GREETING)
         except (ssl.SSLError, OSError) as error:
             failure.append(error)
@@ -76,7 +76,7 @@ def shake(server: ssl.SSLContext, client: ssl.SSLContext, hostname: str) -> Hand
         thread.join(10)
     if failure:
         raise failure[0]
-    return Handshake(protocol, greeting, server_seen, seen[0])
+    return Handshake(protocol, greeting, server_seen, fingerprints[0])
 
 
 def server_side(keys: KeyPaths) -> ssl.SSLContext:
@@ -93,11 +93,11 @@ def client_side(keys: KeyPaths) -> ssl.SSLContext:
     "hostname", ["localhost", "127.0.0.1", "::1", "model.example", "192.0.2.7"]
 )
 def test_mutual_handshake(keys: KeyPaths, hostname: str) -> None:
-    seen = shake(server_side(keys), client_side(keys), hostname)
-    assert seen.protocol == "TLSv1.3"
-    assert seen.greeting == GREETING
-    assert seen.server_fingerprint == fingerprint(keys.server_certificate)
-    assert seen.client_fingerprint == fingerprint(keys.client_certificate)
+    handshake = shake(server_side(keys), client_side(keys), hostname)
+    assert handshake.protocol == "TLSv1.3"
+    assert handshake.greeting == GREETING
+    assert handshake.server_fingerprint == fingerprint(keys.server_certificate)
+    assert handshake.client_fingerprint == fingerprint(keys.client_certificate)
 
 
 @pytest.mark.parametrize("hostname", ["other.example", "192.0.2.8"])
@@ -141,9 +141,9 @@ def test_both_parties_reach_the_dealer_under_their_own_certificates(
     keys: KeyPaths, party: str
 ) -> None:
     certificate, key = getattr(keys, f"{party}_certificate"), getattr(keys, f"{party}_key")
-    asking = context(ssl.Purpose.SERVER_AUTH, keys.ca, (certificate, key))
-    seen = shake(dealer_side(keys), asking, DEALER_NAME)
-    assert seen.client_fingerprint == fingerprint(certificate)
+    client_context = context(ssl.Purpose.SERVER_AUTH, keys.ca, (certificate, key))
+    handshake = shake(dealer_side(keys), client_context, DEALER_NAME)
+    assert handshake.client_fingerprint == fingerprint(certificate)
 
 
 def test_a_server_cannot_pose_as_the_dealer(keys: KeyPaths) -> None:

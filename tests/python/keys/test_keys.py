@@ -107,9 +107,9 @@ def test_validity_covers_now_and_ends_after_the_days_asked_for(tmp_path: Path) -
     paths = make(tmp_path, days=7)
     now = datetime.now(UTC)
     for certificate in (paths.ca, paths.server_certificate, paths.client_certificate):
-        loaded = load(certificate)
-        assert loaded.not_valid_before_utc < now
-        assert timedelta(days=6, hours=23) < loaded.not_valid_after_utc - now <= timedelta(days=7)
+        content = load(certificate)
+        assert content.not_valid_before_utc < now
+        assert timedelta(days=6, hours=23) < content.not_valid_after_utc - now <= timedelta(days=7)
 
 
 def test_server_answers_to_this_machine_and_to_the_names_given(tmp_path: Path) -> None:
@@ -170,11 +170,11 @@ def test_force_does_not_write_through_a_link(tmp_path: Path) -> None:
 def test_more_clients_are_issued_by_a_kept_authority(tmp_path: Path) -> None:
     paths = make(tmp_path, keep_ca_key=True)
     certificate, key = issue(tmp_path, "alice", days=7)
-    loaded = load(certificate)
+    content = load(certificate)
     assert (certificate.name, key.stat().st_mode & 0o777) == ("alice.pem", 0o600)
-    assert loaded.subject.rfc4514_string() == "CN=alice"
-    assert loaded.issuer == load(paths.ca).subject
-    assert loaded.not_valid_after_utc < load(paths.client_certificate).not_valid_after_utc
+    assert content.subject.rfc4514_string() == "CN=alice"
+    assert content.issuer == load(paths.ca).subject
+    assert content.not_valid_after_utc < load(paths.client_certificate).not_valid_after_utc
     with pytest.raises(Misuse, match="already holds"):
         issue(tmp_path, "alice")
     for name in ("../bob", "", "a b"):

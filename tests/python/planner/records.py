@@ -18,9 +18,9 @@ MakeRecord = Callable[..., Record]
 def record() -> MakeRecord:
     """Makes a record; phases are given as keyword arguments of `Phase`."""
 
-    def phase(given: dict[str, Any]) -> Phase:
+    def phase(figures: dict[str, Any]) -> Phase:
         plain = {"seconds": 1.0, "cpu_seconds": 1.0, "bytes_client": 1000, "bytes_server": 500}
-        return Phase(**{**plain, "rounds": 10, **given})
+        return Phase(**{**plain, "rounds": 10, **figures})
 
     def make(
         setting: str = "gmw-log",
@@ -29,7 +29,7 @@ def record() -> MakeRecord:
         online: dict[str, Any] | None = None,
         **rest: Any,
     ) -> Record:
-        (chosen,) = settings([setting])
+        (choice,) = settings([setting])
         fields: dict[str, Any] = {
             "peak_mb": {"client": 80.0, "server": 90.0},
             "material_bytes": {"client": 10**6, "server": 10**6},
@@ -38,7 +38,7 @@ def record() -> MakeRecord:
         }
         model, digest = fields.pop("model", "a"), fields.pop("model_sha256", "00")
         return Record(
-            model, digest, chosen, batch, phase(offline or {}), phase(online or {}), **fields
+            model, digest, choice, batch, phase(offline or {}), phase(online or {}), **fields
         )
 
     return make

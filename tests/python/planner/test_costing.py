@@ -18,23 +18,23 @@ NAMES = ("fss", "gmw-dealer-log", "gmw-log")
 def test_a_batch_on_a_line_is_what_its_formula_says(tmp_path: Path) -> None:
     """Up to the last ciphertext, from batches so large that they send less for more rounds."""
     (model,) = find_models(["resnet20"], tmp_path)
-    chosen = [setting_named(it) for it in NAMES]
+    candidates = [setting_named(name) for name in NAMES]
     free: dict[str, Prices] = {
-        f"{it.kind} {phase}": {} for it in chosen for phase in ("offline", "online")
+        f"{setting.kind} {phase}": {} for setting in candidates for phase in ("offline", "online")
     }
     prices = UnitCosts(free, free, "a processor", 2)
 
     def costs(batch: int) -> list[Record]:
-        rows = cost_settings(model, chosen, batch, lambda: prices).values()
-        return [it for it in rows if isinstance(it, Record)]
+        rows = cost_settings(model, candidates, batch, lambda: prices).values()
+        return [row for row in rows if isinstance(row, Record)]
 
-    for one, two, large in zip(costs(32), costs(64), costs(128), strict=True):
-        cost = widened(one, two, 128)
+    for small, two, large in zip(costs(32), costs(64), costs(128), strict=True):
+        cost = widened(small, two, 128)
         assert (cost.batch, cost.measured, cost.setting) == (128, False, large.setting)
         assert cost.online.rounds == large.online.rounds
         assert cost.online.bytes == pytest.approx(large.online.bytes, rel=0.01)
         assert cost.offline.bytes == pytest.approx(large.offline.bytes, rel=0.01)
         assert cost.material_bytes == pytest.approx(large.material_bytes, rel=0.01)
-        for ours, theirs in zip(cost.extensions, large.extensions, strict=True):
-            assert ours.core_seconds == pytest.approx(theirs.core_seconds, rel=0.05)
-        assert widened(one, two, 64).online.bytes == two.online.bytes
+        for estimate, actual in zip(cost.extensions, large.extensions, strict=True):
+            assert estimate.core_seconds == pytest.approx(actual.core_seconds, rel=0.05)
+        assert widened(small, two, 64).online.bytes == two.online.bytes

@@ -41,8 +41,8 @@ def test_poisson_arrivals_have_their_rate() -> None:
 
 def test_the_papers_keys_run_out() -> None:
     """200 jobs of 128 samples, ten seconds apart; 0.4 samples/s with both phases, 6 online."""
-    online, both = 128 / 6.0, 128 / 0.4
-    load = Load(online, both - online)
+    online, total = 128 / 6.0, 128 / 0.4
+    load = Load(online, total - online)
     jobs = poisson(200, 10.0)
     enough = simulate(jobs, load, 200)
     assert enough.empty == 0
@@ -70,9 +70,9 @@ def test_a_trace_takes_the_place_of_poisson(record: MakeRecord, tmp_path: Path) 
     trace = tmp_path / "trace.txt"
     trace.write_text("0\n0.5\n100\n")
     command = ["study", "pool", str(path), "--trace", str(trace), "--sizes", "0,3", "--json"]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
-    report = json.loads(done.stdout)
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
     assert [len(latencies) for latencies in report["latencies"]] == [3, 3]
     assert [row["dry"] for row in report["pools"]] == [3, 0]
     assert "found it empty" in CliRunner().invoke(app, command[:-1]).output

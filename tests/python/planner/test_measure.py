@@ -31,9 +31,9 @@ POOLS = MODELS / "digits-cnn.onnx"  # suite ckks has no maxima
 
 
 def test_a_record_is_read_as_it_was_written(record: MakeRecord, tmp_path: Path) -> None:
-    measured = record("fss-malicious", 8, layers=({"name": "a"},), link="40000us,400Mbit")
-    assert read_record(measured.write(tmp_path)) == measured
-    assert read_records(tmp_path) == [measured]
+    base = record("fss-malicious", 8, layers=({"name": "a"},), link="40000us,400Mbit")
+    assert read_record(base.write(tmp_path)) == base
+    assert read_records(tmp_path) == [base]
 
 
 def test_a_folder_without_records_is_refused(tmp_path: Path) -> None:
@@ -53,7 +53,7 @@ def test_what_is_no_record_is_refused(record: MakeRecord, tmp_path: Path) -> Non
 
 
 def test_names_stand_for_settings() -> None:
-    assert [it.name for it in settings(["gmw", "fss"])] == [
+    assert [setting.name for setting in settings(["gmw", "fss"])] == [
         "gmw-linear",
         "gmw-log",
         "gmw-blocks",
@@ -63,7 +63,10 @@ def test_names_stand_for_settings() -> None:
     assert settings(["ckks-collective-7"])[0].members == 7
     assert setting_named("stream-3072").config == Stream(cipher="paillier", key_bits=3072)
     assert setting_named("stream-bfv").config == Stream()
-    assert [setting_named(it).compiled_batch(8) for it in ("stream-bfv", "stream-packed")] == [8, 1]
+    assert [setting_named(name).compiled_batch(8) for name in ("stream-bfv", "stream-packed")] == [
+        8,
+        1,
+    ]
     with pytest.raises(Misuse, match="a family"):
         setting_named("gmw")
     with pytest.raises(Misuse, match="2 to 20"):
@@ -74,15 +77,15 @@ def test_names_stand_for_settings() -> None:
 
 def test_every_setting_runs_on_the_loopback_and_over_links() -> None:
     network = parse_network("WAN_S")
-    wanted = settings(["gmw-log", "ckks-collective-3"])
-    cases = plan_cases([MODEL], wanted, [1], [None, network])
-    assert [(it.setting.name, it.network is None) for it in cases] == [
+    candidates = settings(["gmw-log", "ckks-collective-3"])
+    cases = plan_cases([MODEL], candidates, [1], [None, network])
+    assert [(case.setting.name, case.network is None) for case in cases] == [
         ("gmw-log", True),
         ("gmw-log", False),
         ("ckks-collective-3", True),
         ("ckks-collective-3", False),
     ]
-    assert len({it.file_name for it in cases}) == 4
+    assert len({case.file_name for case in cases}) == 4
 
 
 def test_an_unknown_model_is_named(tmp_path: Path) -> None:
@@ -91,22 +94,22 @@ def test_an_unknown_model_is_named(tmp_path: Path) -> None:
 
 
 def test_bytes_and_rounds_are_those_of_the_formulas(tmp_path: Path) -> None:
-    chosen = settings(["gmw-log", "gmw-dealer-blocks", "fss", "fss-malicious"])
-    records, skipped = measure(plan_cases([MODEL], chosen, [2]), tmp_path)
+    candidates = settings(["gmw-log", "gmw-dealer-blocks", "fss", "fss-malicious"])
+    records, skipped = measure(plan_cases([MODEL], candidates, [2]), tmp_path)
     assert skipped == []
-    assert read_records(tmp_path) == sorted(records, key=lambda it: it.file_name)
-    for it in records:
-        assert it.online.work["rounds"] == it.online.rounds
-        assert it.online.bytes == it.online.work["bytes sent"]
-        for phase in (it.offline, it.online):
+    assert read_records(tmp_path) == sorted(records, key=lambda case: case.file_name)
+    for record in records:
+        assert record.online.work["rounds"] == record.online.rounds
+        assert record.online.bytes == record.online.work["bytes sent"]
+        for phase in (record.offline, record.online):
             assert phase.seconds > 0
             assert phase.cpu_seconds is not None
             assert phase.cpu_seconds > 0
-        assert set(it.peak_mb) == {"client", "server"} | (
-            {"dealer"} if it.setting.dealer else set()
+        assert set(record.peak_mb) == {"client", "server"} | (
+            {"dealer"} if record.setting.dealer else set()
         )
-        assert min(it.peak_mb.values()) > 10
-        assert it.layers
+        assert min(record.peak_mb.values()) > 10
+        assert record.layers
 
 
 @pytest.mark.parametrize(
@@ -119,11 +122,11 @@ def test_suite_stream_is_measured_as_planned(name: str, batch: int, tmp_path: Pa
     program = compile(MODEL, batch=record.setting.compiled_batch(batch)).program
     planned = record.setting.config.cost(program, batch)
     for phase in ("offline", "online"):
-        measured, foretold = getattr(record, phase), getattr(planned, phase)
+        actual, foretold = getattr(record, phase), getattr(planned, phase)
         for figure in ("bytes_client", "bytes_server", "rounds", "work"):
-            assert getattr(measured, figure) == getattr(foretold, figure), (phase, figure)
-        assert measured.cpu_seconds is not None
-        assert measured.cpu_seconds > 0
+            assert getattr(actual, figure) == getattr(foretold, figure), (phase, figure)
+        assert actual.cpu_seconds is not None
+        assert actual.cpu_seconds > 0
     assert min(record.material_bytes.values()) > 0
     assert ("transfers" in record.offline.work) == (name == "stream-bfv")
     assert record.max_abs_error is not None
@@ -132,9 +135,9 @@ def test_suite_stream_is_measured_as_planned(name: str, batch: int, tmp_path: Pa
 
 def test_packed_samples_share_ciphertexts(tmp_path: Path) -> None:
     program = compile(MODEL).program
-    one, eight = (setting_named("stream-packed").config.cost(program, count) for count in (1, 8))
-    assert one.online.bytes == eight.online.bytes
-    assert eight.online.work["values in slots"] > one.online.work["encryptions"]
+    single, eight = (setting_named("stream-packed").config.cost(program, count) for count in (1, 8))
+    assert single.online.bytes == eight.online.bytes
+    assert eight.online.work["values in slots"] > single.online.work["encryptions"]
     cases = plan_cases([MODEL], settings(["stream-packed"]), [128])
     records, skipped = measure(cases, tmp_path)
     assert records == []
@@ -156,27 +159,27 @@ def test_a_cohort_sends_what_is_planned(refreshes: bool, tmp_path: Path) -> None
     assert record.online.rounds == planned.online.rounds
     for name in ("bytes_client", "bytes_server"):
         for phase in ("offline", "online"):
-            sent = getattr(getattr(record, phase), name)
+            traffic = getattr(getattr(record, phase), name)
             expected = getattr(getattr(planned, phase), name)
             # Headers, greetings, and what members sign.
-            assert expected <= sent <= expected + 20_000, (phase, name)
+            assert expected <= traffic <= expected + 20_000, (phase, name)
     assert set(record.peak_mb) == {"client", "coordinator", "member"}
 
 
 def test_the_standard_study_takes_less_than_an_hour(tmp_path: Path) -> None:
     def seconds(parts: Sequence[Part]) -> float:
         return sum(
-            len(it.models) * len(settings(it.settings)) * len(it.batches) * (1 + len(it.links))
-            * it.seconds
-            for it in parts
+            len(part.models) * len(settings(part.settings)) * len(part.batches)
+            * (1 + len(part.links)) * part.seconds
+            for part in parts
         )  # fmt: skip
 
     assert seconds(STUDY.standard) < 2700
     assert seconds(STUDY.further) > 2700
     models = {name for part in STUDY.standard for name in part.models}
     assert {"resnet20", "resnet50", "squeezenet", "m1", "m2", "nn5"} <= models
-    assert {it.family for part in STUDY.standard for it in settings(part.settings)} >= {
-        it.family for it in ALL.values()
+    assert {setting.family for part in STUDY.standard for setting in settings(part.settings)} >= {
+        setting.family for setting in ALL.values()
     }
     assert 128 in {batch for part in STUDY.standard for batch in part.batches}
 
@@ -193,8 +196,8 @@ def test_a_study_without_models_is_the_standard_one(
     assert json.loads(CliRunner().invoke(app, [*command, "--repeats", "1"]).stdout)["seconds"] == 16
     output = CliRunner().invoke(app, command[:-1]).output
     assert "m1, fss, batch 8, WAN_S, 3 times: 6 s" in output
-    both = CliRunner().invoke(app, [*command, "--full", "--models", "m1"])
-    assert isinstance(both.exception, Misuse)
+    result = CliRunner().invoke(app, [*command, "--full", "--models", "m1"])
+    assert isinstance(result.exception, Misuse)
 
 
 def test_validation_runs_what_the_study_has_over_links(
@@ -207,10 +210,10 @@ def test_validation_runs_what_the_study_has_over_links(
     )
     monkeypatch.setattr(standard, "STUDY", replace(STUDY, standard=parts))
     command = ["study", "validate", str(tmp_path), "--run", "--suites", "stream-bfv"]
-    done = CliRunner().invoke(app, command)
-    assert done.exit_code == 0, done.output
-    assert "stream-bfv, online:" in done.output
-    assert {it.setting.name for it in read_records(tmp_path)} == {"stream-bfv"}
+    result = CliRunner().invoke(app, command)
+    assert result.exit_code == 0, result.output
+    assert "stream-bfv, online:" in result.output
+    assert {entry.setting.name for entry in read_records(tmp_path)} == {"stream-bfv"}
     before = [path.stat().st_mtime_ns for path in sorted(tmp_path.glob("*.json"))]
     assert len(before) == 2
     assert CliRunner().invoke(app, command).exit_code == 0
@@ -219,9 +222,9 @@ def test_validation_runs_what_the_study_has_over_links(
 
 def test_time_left_follows_what_cases_weigh() -> None:
     (setting,) = settings(["fss"])
-    known = [Case(MODEL, setting, seconds=seconds) for seconds in (10.0, 30.0, 60.0)]
-    assert time_left(known, 0, 0.0) == 100.0
-    assert time_left(known, 2, 20.0) == 30.0
+    cases = [Case(MODEL, setting, seconds=seconds) for seconds in (10.0, 30.0, 60.0)]
+    assert time_left(cases, 0, 0.0) == 100.0
+    assert time_left(cases, 2, 20.0) == 30.0
     unknown = [Case(MODEL, setting)] * 4
     assert time_left(unknown, 0, 0.0) is None
     assert time_left(unknown, 1, 5.0) == 15.0
@@ -230,9 +233,9 @@ def test_time_left_follows_what_cases_weigh() -> None:
 def test_a_study_is_resumed_and_says_what_cannot_run(tmp_path: Path) -> None:
     def study(*words: str) -> dict[str, list[object]]:
         command = ["study", "measure", "--models", str(POOLS), "-o", str(tmp_path), "--json"]
-        done = CliRunner().invoke(app, [*command, *words])
-        assert done.exit_code == 0, done.output
-        report: dict[str, list[object]] = json.loads(done.stdout)
+        result = CliRunner().invoke(app, [*command, *words])
+        assert result.exit_code == 0, result.output
+        report: dict[str, list[object]] = json.loads(result.stdout)
         return report
 
     first = study("--suites", "gmw-log,ckks")
@@ -241,11 +244,11 @@ def test_a_study_is_resumed_and_says_what_cannot_run(tmp_path: Path) -> None:
     assert "cannot run privately" in str(first["skipped"])
     (path,) = tmp_path.glob("*.json")
     before = path.read_bytes()
-    again = study("--suites", "gmw-log,fss", "--resume")
-    assert [Case(POOLS, it).file_name for it in settings(["fss"])] == [
+    second = study("--suites", "gmw-log,fss", "--resume")
+    assert [Case(POOLS, setting).file_name for setting in settings(["fss"])] == [
         report.name for report in tmp_path.glob("*-fss-*.json")
     ]
-    assert len(again["records"]) == 1
+    assert len(second["records"]) == 1
     assert path.read_bytes() == before
 
 
@@ -257,7 +260,7 @@ def test_what_does_not_fit_into_memory_is_left_out(
     cases += plan_cases([MODEL], settings(["stream-bfv"]), [64])
     records, skipped = measure(cases, tmp_path)
     assert records == []
-    assert ["GB of memory, 0.0 GB are free" in it.reason for it in skipped] == [True, True]
+    assert ["GB of memory, 0.0 GB are free" in skip.reason for skip in skipped] == [True, True]
     monkeypatch.undo()
     monkeypatch.setattr(machine, "free_disk_mb", lambda: 0.0)
     records, skipped = measure(plan_cases([MODEL], settings(["fss"]), [1]), tmp_path)

@@ -38,14 +38,14 @@ def test_networks_are_read() -> None:
 
 
 def test_a_prediction_is_the_formula(record: MakeRecord) -> None:
-    measured = record(
+    base = record(
         "gmw-dealer-log",
         batch=4,
         offline={"seconds": 2.0, "rounds": 1, "dealer_bytes_client": 10**6, "bytes_client": 0},
         online={"seconds": 0.5, "rounds": 9, "bytes_client": 10**6},
     )
     network = Network("n", 0.1, 8e6)  # a MB a second
-    prediction = predict(measured, network)
+    prediction = predict(base, network)
     assert prediction.online.seconds == pytest.approx(0.5 + 1.0 + 10 * 0.05)
     assert prediction.offline.computing == 2.0
     assert prediction.offline.transfer == 1.0
@@ -53,15 +53,15 @@ def test_a_prediction_is_the_formula(record: MakeRecord) -> None:
     assert 2.1 < prediction.offline.seconds < 3.1  # part of the transfer hides behind computing
     assert prediction.online_throughput == pytest.approx(4 / prediction.online_latency)
     assert prediction.pipelined_throughput == pytest.approx(4 / 2.0)  # the link is the narrow place
-    assert predict(measured, network, speed=10).online.computing == pytest.approx(0.05)
+    assert predict(base, network, speed=10).online.computing == pytest.approx(0.05)
 
 
 def test_in_suite_stream_directions_take_turns(record: MakeRecord) -> None:
-    measured = record("stream-bfv", online={"seconds": 0.5, "rounds": 4, "bytes_client": 10**6})
+    base = record("stream-bfv", online={"seconds": 0.5, "rounds": 4, "bytes_client": 10**6})
     network = Network("n", 0.1, 8e6)
-    online = predict(measured, network).online
+    online = predict(base, network).online
     assert online.seconds == pytest.approx(0.5 + 1.0005 + 4 * 0.1)
-    assert predict(measured, network).offline.waiting == pytest.approx((2 * 10 - 2) * 0.05)
+    assert predict(base, network).offline.waiting == pytest.approx((2 * 10 - 2) * 0.05)
 
 
 def test_what_has_a_delay_in_it_is_no_base(record: MakeRecord) -> None:
@@ -74,38 +74,40 @@ def test_the_extension_is_the_one_that_the_parties_choose(link: str) -> None:
     compiled = compile(MODELS / "digits-cnn.onnx")
     (setting,) = settings(["gmw-blocks"])
     network = parse_network(link.replace("Mbit", "mbps"))
-    moved = on_network(costed(setting.config.cost(compiled.program), "a", "", setting, 1), network)
+    prediction = on_network(
+        costed(setting.config.cost(compiled.program), "a", "", setting, 1), network
+    )
     planned = Gmw(rounds="blocks").native(compiled.program.to_public_bytes(), Link(link))
     forecast = suites.forecast(planned)
-    assert moved.extension == forecast.extension
-    assert moved.offline.bytes_client == forecast.offline_bytes_client
-    assert moved.offline.bytes_server == forecast.offline_bytes_server
-    assert moved.offline.rounds == forecast.offline_rounds
+    assert prediction.extension == forecast.extension
+    assert prediction.offline.bytes_client == forecast.offline_bytes_client
+    assert prediction.offline.bytes_server == forecast.offline_bytes_server
+    assert prediction.offline.rounds == forecast.offline_rounds
 
 
 @pytest.mark.slow
 def test_predictions_hold_on_a_link_that_delays(tmp_path: Path, figures: list[str]) -> None:
-    chosen = settings(["gmw-blocks", "gmw-dealer-log", "fss", "fss-malicious"])
+    candidates = settings(["gmw-blocks", "gmw-dealer-log", "fss", "fss-malicious"])
     networks = [None, parse_network("60ms,100mbps")]
-    cases = plan_cases([MODELS / "digits-cnn.onnx"], chosen, [1], networks)
+    cases = plan_cases([MODELS / "digits-cnn.onnx"], candidates, [1], networks)
     records, skipped = measure(cases, tmp_path)
     assert skipped == []
-    compared = compare(records)
-    assert len(compared) == 2 * len(chosen)
-    for it in records:
-        if it.link is not None:
-            (base,) = (r for r in records if r.setting == it.setting and r.link is None)
-            moved = on_network(base, networks[1] or PRESETS["WAN_S"])
-            assert it.extension == moved.extension
-            assert it.offline.bytes == moved.offline.bytes
-            assert it.offline.rounds == moved.offline.rounds
-            assert it.online.bytes == base.online.bytes
-            assert it.online.rounds == base.online.rounds
-    summary = errors(compared)
+    comparisons = compare(records)
+    assert len(comparisons) == 2 * len(candidates)
+    for record in records:
+        if record.link is not None:
+            (base,) = (r for r in records if r.setting == record.setting and r.link is None)
+            prediction = on_network(base, networks[1] or PRESETS["WAN_S"])
+            assert record.extension == prediction.extension
+            assert record.offline.bytes == prediction.offline.bytes
+            assert record.offline.rounds == prediction.offline.rounds
+            assert record.online.bytes == base.online.bytes
+            assert record.online.rounds == base.online.rounds
+    summary = errors(comparisons)
     assert summary is not None
     figures.append(f"predictions: median error {summary.median:.1%} of {summary.count} runs")
     # Waiting is most of it and never shorter than said; a busy machine takes longer.
-    assert all(it.measured > 0.8 * it.predicted for it in compared)
+    assert all(comparison.measured > 0.8 * comparison.predicted for comparison in comparisons)
     assert summary.median < 0.3
 
 
@@ -121,19 +123,31 @@ def test_homomorphic_suites_are_slowed_down_as_well(tmp_path: Path) -> None:
     cases += plan_cases([MODELS / "breast-mlp.onnx"], streamed, [1], [None, network])
     records, skipped = measure(cases, tmp_path)
     assert skipped == []
-    compared = compare(records)
-    assert [(it.setting, it.phase) for it in compared] == [
+    comparisons = compare(records)
+    assert [(comparison.setting, comparison.phase) for comparison in comparisons] == [
         (name, phase) for name in ("ckks", "stream", "stream-bfv") for phase in ("online", "both")
     ]
-    for it in records:
-        if it.link is not None:
-            (base,) = (r for r in records if r.setting == it.setting and r.link is None)
-            assert abs(it.online.bytes - base.online.bytes) < 500
-            assert it.online.rounds == base.online.rounds
-    (keys,) = (it for it in compared if (it.setting, it.phase) == ("ckks", "both"))
-    (answer,) = (it for it in compared if (it.setting, it.phase) == ("ckks", "online"))
+    for record in records:
+        if record.link is not None:
+            (base,) = (r for r in records if r.setting == record.setting and r.link is None)
+            assert abs(record.online.bytes - base.online.bytes) < 500
+            assert record.online.rounds == base.online.rounds
+    (keys,) = (
+        comparison
+        for comparison in comparisons
+        if (comparison.setting, comparison.phase) == ("ckks", "both")
+    )
+    (answer,) = (
+        comparison
+        for comparison in comparisons
+        if (comparison.setting, comparison.phase) == ("ckks", "online")
+    )
     assert keys.predicted > answer.predicted + 0.5  # keys of some MB travel, too
-    waiting = [it.measured / it.predicted for it in compared if it.phase == "online"]
+    waiting = [
+        comparison.measured / comparison.predicted
+        for comparison in comparisons
+        if comparison.phase == "online"
+    ]
     assert min(waiting) > 0.5
 
 
@@ -142,8 +156,8 @@ def test_errors_are_median_and_95th_percentile(record: MakeRecord) -> None:
     network = parse_network("40ms,400mbps")
     slow = predict(base, network).online_latency
     over = record("fss", link="40ms,400mbps", online={"seconds": slow / 1.25})
-    online = [it for it in compare([base, over]) if it.phase == "online"]
-    assert [it.error for it in online] == [pytest.approx(0.25)]
+    online = [comparison for comparison in compare([base, over]) if comparison.phase == "online"]
+    assert [comparison.error for comparison in online] == [pytest.approx(0.25)]
     summary = errors(online)
     assert summary is not None
     assert summary.count == 1
@@ -178,9 +192,9 @@ def test_unit_costs_are_kept_for_this_processor(
 ) -> None:
     path = tmp_path / "kept" / "units.json"
     monkeypatch.setenv(units.VARIABLE, str(path))
-    here = machine.describe()
+    description = machine.describe()
     prices = {"fss online": {"run": 1.0}}
-    costs = UnitCosts(prices, prices, here["cpu"], here["cores"])
+    costs = UnitCosts(prices, prices, description["cpu"], description["cores"])
     monkeypatch.setattr(units, "calibrate", lambda progress: costs)
     assert units.known() == costs
     monkeypatch.delattr(units, "calibrate")

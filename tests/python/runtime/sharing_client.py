@@ -27,8 +27,8 @@ def main() -> None:
         sys.stdout.write("connected\n")
         sys.stdout.flush()
         sys.stdin.readline()
-        used = [client.infer(inputs).material for _ in range(job["count"])]
-    sys.stdout.write(json.dumps(used) + "\n")
+        entries = [client.infer(inputs).material for _ in range(job["count"])]
+    sys.stdout.write(json.dumps(entries) + "\n")
 
 
 if __name__ == "__main__":

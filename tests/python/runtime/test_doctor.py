@@ -55,8 +55,8 @@ def test_state_that_others_read_is_wrong(tmp_path: Path) -> None:
 
 
 def test_a_taken_address_is_wrong_and_a_free_one_ok() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as taken:
-        port = taken.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
         assert doctor.can_listen("127.0.0.1", port).state == "wrong"
     assert doctor.can_listen("127.0.0.1", 0).state == "ok"
 
@@ -82,13 +82,15 @@ def test_dumps_to_a_program_in_spite_of_a_limit_of_0_are_a_note(
 
 
 def test_the_command_ends_with_1_if_something_is_wrong(keys: Path, tmp_path: Path) -> None:
-    done = CliRunner().invoke(app, ["doctor", "--keys", str(tmp_path / "absent"), "--json"])
-    assert done.exit_code == 1
-    states = {finding["about"]: finding["state"] for finding in json.loads(done.output)["findings"]}
+    result = CliRunner().invoke(app, ["doctor", "--keys", str(tmp_path / "absent"), "--json"])
+    assert result.exit_code == 1
+    states = {
+        finding["about"]: finding["state"] for finding in json.loads(result.output)["findings"]
+    }
     assert states["keys"] == "wrong"
     assert "instructions" in states
-    shown = CliRunner().invoke(app, ["doctor", "--keys", str(keys)]).output
-    assert "privet[serve]" in shown
+    output = CliRunner().invoke(app, ["doctor", "--keys", str(keys)]).output
+    assert "privet[serve]" in output
 
 
 def test_a_missing_package_is_named_with_its_extra() -> None:

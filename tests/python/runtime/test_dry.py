@@ -45,9 +45,9 @@ class Scene:
             self.address = server.start().address
             yield
 
-    def options(self, **more: Any) -> dict[str, Any]:
+    def options(self, **options: Any) -> dict[str, Any]:
         """What clients are given."""
-        return {"state": self.folder / "client", "timeout": SOON, **more}
+        return {"state": self.folder / "client", "timeout": SOON, **options}
 
     def infer(self, **options: Any) -> Result:
         """One prediction."""
@@ -110,16 +110,16 @@ def test_a_client_falls_back_where_no_dealer_answers(
     key_folder: Path, tmp_path: Path, compiled: Compiled
 ) -> None:
     scene = Scene(key_folder, tmp_path, compiled)
-    asked = {"suite": "fss", "when_dry": "gmw"}
+    options = {"suite": "fss", "when_dry": "gmw"}
     with dealing(key_folder) as dealer, scene.serving(dealer=dealer):
-        fine = scene.infer(**asked, dealer=dealer)
+        fine = scene.infer(**options, dealer=dealer)
         assert fine.dry is not None
         assert (fine.config.name, fine.trust, fine.dry.action) == ("fss", TRUST, "made")
 
-        with socket.socket() as taken:
-            taken.bind(("127.0.0.1", 0))
-            nowhere = f"127.0.0.1:{taken.getsockname()[1]}"
-            report = scene.infer(**asked, dealer=nowhere)
+        with socket.socket() as listener:
+            listener.bind(("127.0.0.1", 0))
+            nowhere = f"127.0.0.1:{listener.getsockname()[1]}"
+            report = scene.infer(**options, dealer=nowhere)
             assert (report.config.label, report.trust) == ("gmw linear exact tables", None)
             assert report.dry is not None
             assert report.offline is not None
@@ -129,7 +129,7 @@ def test_a_client_falls_back_where_no_dealer_answers(
             assert report.offline.bytes_dealer == 0
 
         scene.fill(1)
-        stocked = scene.infer(**asked, dealer=dealer)
+        stocked = scene.infer(**options, dealer=dealer)
         assert (stocked.config.name, stocked.offline) == ("gmw", None)
         assert stocked.dry is not None
         assert stocked.dry.reason is None
@@ -161,10 +161,10 @@ def test_policies_that_cannot_be_are_refused(
 
 
 def test_many_processes_share_material(scene: Scene, tmp_path: Path) -> None:
-    processes, each = 4, 5
-    scene.fill(processes * each)
+    processes, per_process = 4, 5
+    scene.fill(processes * per_process)
     host, port = scene.address
-    job = {"host": host, "port": port, "keys": str(scene.keys), "count": each}
+    job = {"host": host, "port": port, "keys": str(scene.keys), "count": per_process}
     (tmp_path / "job.json").write_text(json.dumps({**job, "state": str(scene.folder / "client")}))
     script = Path(__file__).with_name("sharing_client.py")
     command = [sys.executable, str(script), str(tmp_path / "job.json")]
@@ -181,8 +181,8 @@ def test_many_processes_share_material(scene: Scene, tmp_path: Path) -> None:
             client.stdin.write("go\n")
             client.stdin.flush()
         outputs = [client.communicate(timeout=SOON)[0] for client in clients]
-    used = [material for output in outputs for material in json.loads(output)]
-    assert len(used) == len(set(used)) == processes * each
+    entries = [material for output in outputs for material in json.loads(output)]
+    assert len(entries) == len(set(entries)) == processes * per_process
     store = scene.folder / "client" / "client"
-    assert sorted(path.name for path in (store / "spent").iterdir()) == sorted(used)
+    assert sorted(path.name for path in (store / "spent").iterdir()) == sorted(entries)
     assert list((store / "ready").iterdir()) == []

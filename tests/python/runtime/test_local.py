@@ -72,9 +72,9 @@ def test_a_model_that_onnx_runtime_refuses_is_told() -> None:
 def test_a_model_that_fails_in_onnx_runtime_is_told() -> None:
     proto = model([node("Gather", ["x", "i"], ["y"])], {"x": (3,), "i": (1,)}, ["y"])
     proto.graph.input[1].type.tensor_type.elem_type = onnx.TensorProto.INT64
-    given = {"x": np.ones(3), "i": np.array([7])}
+    inputs = {"x": np.ones(3), "i": np.array([7])}
     with pytest.raises(InvalidModel, match=r"ONNX Runtime refuses the model.*out of data bounds"):
-        run_plaintext(proto, [given], ["y"])
+        run_plaintext(proto, [inputs], ["y"])
 
 
 def test_weights_quantised_in_blocks_without_zero_points_are_compared() -> None:
@@ -90,16 +90,16 @@ def test_weights_quantised_in_blocks_without_zero_points_are_compared() -> None:
 
 
 @pytest.mark.parametrize(
-    ("option", "given"),
+    ("option", "value"),
     [
-        *(("timeout", it) for it in (-1.0, 0, float("nan"), float("inf"))),
-        *(("bits", it) for it in (37.0, "37")),
-        *(("batch", it) for it in (2.0, "2")),
+        *(("timeout", value) for value in (-1.0, 0, float("nan"), float("inf"))),
+        *(("bits", value) for value in (37.0, "37")),
+        *(("batch", value) for value in (2.0, "2")),
     ],
 )
-def test_numbers_that_are_none_are_refused(option: str, given: Any) -> None:
+def test_numbers_that_are_none_are_refused(option: str, value: Any) -> None:
     with pytest.raises(Misuse, match=r"no time to wait|whole number"):
-        privet.run(single("Relu", [(1, 3)]), **{option: given})
+        privet.run(single("Relu", [(1, 3)]), **{option: value})
 
 
 def test_a_run_prints_as_a_few_lines() -> None:
@@ -111,7 +111,11 @@ def test_a_run_prints_as_a_few_lines() -> None:
     assert lines[3].startswith("  offline: ")
     assert ", dealer " in lines[3]
     assert lines[4].startswith("  online: ")
-    for caution in (result.trust, *(it.meaning for it in result.weaknesses), "without samples"):
+    for caution in (
+        result.trust,
+        *(weakness.meaning for weakness in result.weaknesses),
+        "without samples",
+    ):
         assert caution is not None
         assert any(caution in line for line in lines[5:])
     assert len(repr(result)) < 1500

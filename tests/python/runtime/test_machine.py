@@ -14,20 +14,20 @@ NONE_V1 = str((1 << 63) - 4096)
 """What version 1 says of memory without a limit."""
 
 
-def groups(where: Path, memberships: str, files: dict[str, str]) -> Groups:
+def groups(folder: Path, memberships: str, files: dict[str, str]) -> Groups:
     """Control groups with these files."""
-    (where / "cgroup").write_text(memberships)
+    (folder / "cgroup").write_text(memberships)
     for name, text in files.items():
-        path = where / "fs" / name
+        path = folder / "fs" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text + "\n")
-    return Groups(where / "cgroup", where / "fs")
+    return Groups(folder / "cgroup", folder / "fs")
 
 
-def free(limits: Groups, where: Path, there: int) -> int:
-    """What is available where the machine itself has `there` bytes, a multiple of 1024."""
-    (where / "meminfo").write_text(f"MemTotal: 1 kB\nMemAvailable:   {there >> 10} kB\n")
-    return available_memory(limits, where / "meminfo")
+def free(limits: Groups, folder: Path, free_bytes: int) -> int:
+    """What is available where the machine itself has `free_bytes` bytes, a multiple of 1024."""
+    (folder / "meminfo").write_text(f"MemTotal: 1 kB\nMemAvailable:   {free_bytes >> 10} kB\n")
+    return available_memory(limits, folder / "meminfo")
 
 
 def test_version_2_and_the_groups_above(tmp_path: Path) -> None:

@@ -24,8 +24,8 @@ def echo(listener: socket.socket) -> None:
 
 def receive(link: socket.socket, count: int) -> bytes:
     data = b""
-    while len(data) < count and (more := link.recv(count - len(data))):
-        data += more
+    while len(data) < count and (part := link.recv(count - len(data))):
+        data += part
     return data
 
 
@@ -49,18 +49,18 @@ def linked(listener: socket.socket, link: str) -> Iterator[socket.socket]:
 
 def test_a_round_trip_takes_its_time(listener: socket.socket) -> None:
     with linked(listener, "60ms,1Gbit") as peer:
-        begun = time.monotonic()
+        start = time.monotonic()
         peer.sendall(b"ping")
         assert receive(peer, 4) == b"ping"
-        assert 0.06 <= time.monotonic() - begun < 5
+        assert 0.06 <= time.monotonic() - start < 5
         peer.shutdown(socket.SHUT_WR)
         assert peer.recv(1) == b""  # the end goes round, too
 
 
 def test_bytes_come_whole_and_no_faster_than_the_link(listener: socket.socket) -> None:
-    sent = bytes(range(256)) * 2000  # 4 Mbit
+    data = bytes(range(256)) * 2000  # 4 Mbit
     with linked(listener, "10ms,20Mbit") as peer:
-        begun = time.monotonic()
-        threading.Thread(target=peer.sendall, args=(sent,)).start()
-        assert receive(peer, len(sent)) == sent
-        assert 0.2 <= time.monotonic() - begun < 10
+        start = time.monotonic()
+        threading.Thread(target=peer.sendall, args=(data,)).start()
+        assert receive(peer, len(data)) == data
+        assert 0.2 <= time.monotonic() - start < 10

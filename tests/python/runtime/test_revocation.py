@@ -45,8 +45,8 @@ def dated(folder: Path, days: float, monkeypatch: pytest.MonkeyPatch) -> Path:
 
         @classmethod
         def now(cls, tz: Any = None) -> Then:
-            moved = datetime.now(tz) + timedelta(days=days)
-            return cls.fromtimestamp(moved.timestamp(), tz)
+            moment = datetime.now(tz) + timedelta(days=days)
+            return cls.fromtimestamp(moment.timestamp(), tz)
 
     with monkeypatch.context() as patch:
         patch.setattr(keys, "datetime", Then)
@@ -79,10 +79,10 @@ def test_a_list_is_read_again_when_it_changes(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "break_",
     [
-        lambda it: it.write_text("ab12\n"),
-        lambda it: it.write_text("sha256 Fingerprint=\n"),
-        lambda it: it.write_text(f"{'ab' * 32}=\n"),
-        lambda it: it.unlink(),
+        lambda path: path.write_text("ab12\n"),
+        lambda path: path.write_text("sha256 Fingerprint=\n"),
+        lambda path: path.write_text(f"{'ab' * 32}=\n"),
+        lambda path: path.unlink(),
     ],
 )
 def test_a_list_that_cannot_be_read_refuses_everybody(
@@ -119,8 +119,8 @@ def test_a_server_refuses_the_next_request_of_a_connected_client(
         port = server.start().address[1]
 
         def client(role: str) -> Client:
-            own = Credentials.from_directory(pair, role)
-            return Client("localhost", port, own, state=tmp_path / role, timeout=SOON)
+            credentials = Credentials.from_directory(pair, role)
+            return Client("localhost", port, credentials, state=tmp_path / role, timeout=SOON)
 
         first = client("client")
         with client("other") as second:
@@ -144,13 +144,15 @@ def test_a_dealer_turns_a_revoked_party_away(pair: Path, tmp_path: Path) -> None
     with Dealer(
         Credentials.from_directory(pair, "dealer"),
         revoked=path,
-        on_dealt=lambda dealt: failed.append(str(dealt.error)),
+        on_dealt=lambda report: failed.append(str(report.error)),
     ) as dealer:
         dealer.start()
         compiled = small_model()
-        own = Credentials.from_directory(pair, "server")
-        at = f"localhost:{dealer.address[1]}"
-        with Server(own, state=tmp_path / "server", dealer=at, timeout=SOON) as server:
+        server_credentials = Credentials.from_directory(pair, "server")
+        address = f"localhost:{dealer.address[1]}"
+        with Server(
+            server_credentials, state=tmp_path / "server", dealer=address, timeout=SOON
+        ) as server:
             server.add(compiled.program, compiled.weights)
             port = server.start().address[1]
             credentials = Credentials.from_directory(pair, "client")
@@ -160,7 +162,7 @@ def test_a_dealer_turns_a_revoked_party_away(pair: Path, tmp_path: Path) -> None
                 credentials,
                 state=tmp_path / "client",
                 suite="fss",
-                dealer=at,
+                dealer=address,
                 timeout=SOON,
             )
             with pytest.raises(PrivetError):
@@ -183,9 +185,9 @@ def test_the_control_plane_refuses_and_ends_what_runs(
     async def main() -> None:
         executor = Pretender()
         async with (
-            scene(folder, pair, program, executor, gate, revoked=revoked) as it,
-            ServiceCaller(it.address, pair, folder / "c") as client,
-            ServiceCaller(it.address, pair, folder / "o", "other") as other,
+            scene(folder, pair, program, executor, gate, revoked=revoked) as testbed,
+            ServiceCaller(testbed.address, pair, folder / "c") as client,
+            ServiceCaller(testbed.address, pair, folder / "o", "other") as other,
         ):
             client.headers = other.headers = {"Authorization": "Bearer test"}
             id = await client.request("digits")
@@ -194,8 +196,8 @@ def test_the_control_plane_refuses_and_ends_what_runs(
             # The next call over the connection that is open, and the job that runs.
             status, answer = await client.call("GET", f"/v2/jobs/{id}")
             assert (status, answer["reason"]) == (403, "revoked")
-            await eventually(lambda: not it.service.jobs.live())
-            job = it.service.jobs.find(id)
+            await eventually(lambda: not testbed.service.jobs.live())
+            job = testbed.service.jobs.find(id)
             assert job is not None
             assert job.outcome == "cancelled"
             assert (await other.call("GET", "/v2/jobs"))[0] == 200
@@ -209,15 +211,15 @@ def test_the_control_plane_refuses_and_ends_what_runs(
     asyncio.run(main())
 
 
-@pytest.mark.parametrize(("days", "what"), [(-200, "expired on"), (30, "not valid before")])
+@pytest.mark.parametrize(("days", "message"), [(-200, "expired on"), (30, "not valid before")])
 def test_an_own_certificate_out_of_date_starts_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: float, what: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, days: float, message: str
 ) -> None:
     folder = dated(tmp_path / "keys", days, monkeypatch)
-    with pytest.raises(Misuse, match=what):
+    with pytest.raises(Misuse, match=message):
         tls(folder)
     for role in ("server", "dealer", "client"):
-        with pytest.raises(Misuse, match=what):
+        with pytest.raises(Misuse, match=message):
             Credentials.from_directory(folder, role)
     # The control: files of today.
     keys.make(tmp_path / "today")
@@ -231,9 +233,9 @@ def test_a_clients_expired_certificate_is_refused(
 
     async def main() -> None:
         async with (
-            scene(folder, pair, program) as it,
-            ServiceCaller(it.address, pair, folder / "c", "late") as late,
-            ServiceCaller(it.address, pair, folder / "o", "other") as other,
+            scene(folder, pair, program) as testbed,
+            ServiceCaller(testbed.address, pair, folder / "c", "late") as late,
+            ServiceCaller(testbed.address, pair, folder / "o", "other") as other,
         ):
             with pytest.raises(aiohttp.ClientError):
                 await late.call("GET", "/v2/health/live")
@@ -245,6 +247,6 @@ def test_a_clients_expired_certificate_is_refused(
     with Server(Credentials.from_directory(pair, "server"), state=tmp_path / "s") as server:
         server.add(compiled.program, compiled.weights)
         port = server.start().address[1]
-        own = Credentials.from_directory(pair, "late")
+        credentials = Credentials.from_directory(pair, "late")
         with pytest.raises(PeerMisbehaved, match="refused"):
-            Client("localhost", port, own, state=tmp_path / "late", timeout=SOON)
+            Client("localhost", port, credentials, state=tmp_path / "late", timeout=SOON)

@@ -31,12 +31,12 @@ def serve(key_folder: Path, tmp_path: Path, programs: dict[str, Compiled]) -> It
     """Starts servers of both programs, or of those given."""
     with ExitStack() as stack:
 
-        def start(offered: dict[str, Compiled] | None = None, **options: Any) -> Server:
+        def start(models: dict[str, Compiled] | None = None, **options: Any) -> Server:
             credentials = Credentials.from_directory(key_folder, "server")
             options = {"timeout": SOON, **options}
             server = Server(credentials, state=tmp_path / "server", **options)
             stack.enter_context(server)
-            for compiled in (offered or programs).values():
+            for compiled in (models or programs).values():
                 server.add(compiled.program, compiled.weights)
             return server.start()
 
@@ -96,14 +96,14 @@ def test_threads_that_share_material_use_every_entry_once(
     serve: Serve, client: Callable[..., Client]
 ) -> None:
     server, lock = serve(), threading.Lock()
-    used: list[str] = []
+    materials: list[str] = []
 
     def ask() -> None:
         with client(server, when_dry="wait") as session:
             for _ in range(4):
                 material = session.infer([INPUT]).material
                 with lock:
-                    used.append(material)
+                    materials.append(material)
 
     threads = [threading.Thread(target=ask) for _ in range(3)]
     for thread in threads:
@@ -112,16 +112,16 @@ def test_threads_that_share_material_use_every_entry_once(
         entries = session.prepare(12)
     for thread in threads:
         thread.join(SOON)
-    assert sorted(used) == sorted(entries)
+    assert sorted(materials) == sorted(entries)
 
 
 def test_an_entry_by_name_is_not_replaced(serve: Serve, client: Callable[..., Client]) -> None:
     server = serve()
     with client(server) as session:
-        spent, _ = session.prepare(2)
-        session.infer([INPUT], material=spent)
+        entry, _ = session.prepare(2)
+        session.infer([INPUT], material=entry)
         with pytest.raises(MaterialError):
-            session.infer([INPUT], material=spent)
+            session.infer([INPUT], material=entry)
 
 
 def test_the_stock_is_seen_without_a_server(
@@ -132,9 +132,9 @@ def test_the_stock_is_seen_without_a_server(
         with client(server, model) as session:
             session.prepare(count)
     store = MaterialStore.at(tmp_path / "client")
-    held = store.holdings()
-    assert [(it.model, it.ready) for it in held] == [("first", 2), ("second", 1)]
-    assert sum(it.bytes for it in held) == store.bytes()
-    assert all(0 <= it.oldest_seconds < SOON for it in held)
+    holdings = store.holdings()
+    assert [(holding.model, holding.ready) for holding in holdings] == [("first", 2), ("second", 1)]
+    assert sum(holding.bytes for holding in holdings) == store.bytes()
+    assert all(0 <= holding.oldest_seconds < SOON for holding in holdings)
     with pytest.raises(Misuse, match="state directory"):
         MaterialStore.at(tmp_path / "nobody")

@@ -69,10 +69,10 @@ def test_other_errors_are_none(error: Exception) -> None:
 
 
 def test_the_spare_file_lets_a_connection_be_accepted_and_closed() -> None:
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", IN_FILES], capture_output=True, text=True, timeout=60, check=True
     )
-    assert done.stdout.split() == [str(errno.EMFILE), "b''"] * 2
+    assert process.stdout.split() == [str(errno.EMFILE), "b''"] * 2
 
 
 def test_a_spare_file_that_is_closed_stays_closed() -> None:
@@ -138,8 +138,8 @@ def test_a_listener_that_has_no_thread_for_a_peer_goes_on(
         while peer.recv(100):
             pass
     # Its thread tells of it after it has closed the connection.
-    until = time.monotonic() + 10
-    while failed[-1][0] == "" and time.monotonic() < until:
+    deadline = time.monotonic() + 10
+    while failed[-1][0] == "" and time.monotonic() < deadline:
         time.sleep(0.01)
     acceptor.close()
     assert failed[-1][0] != "", "a thread greeted it"

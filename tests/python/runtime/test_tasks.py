@@ -8,20 +8,20 @@ from privet.runtime.tasks import Tasks
 
 
 def test_a_task_that_cancels_all_others_goes_on() -> None:
-    ended: list[str] = []
+    events: list[str] = []
 
     async def wait() -> None:
         try:
             await asyncio.Event().wait()
         finally:
-            ended.append("waited")
+            events.append("waited")
 
     async def main() -> None:
         tasks = Tasks()
 
         async def cancel() -> None:
             await tasks.cancel()
-            ended.append("cancelled")
+            events.append("cancelled")
 
         tasks.start(wait())
         await asyncio.sleep(0)
@@ -30,4 +30,4 @@ def test_a_task_that_cancels_all_others_goes_on() -> None:
             await tasks.wait()
 
     asyncio.run(main())
-    assert ended == ["waited", "cancelled"]
+    assert events == ["waited", "cancelled"]

@@ -21,8 +21,8 @@ from privet.runtime.session import Line
 @pytest.fixture
 def connect(key_folder: Path) -> Callable[[float], Line]:
     """Connects to a port at which nobody listens, within so many seconds."""
-    with socket.create_server(("127.0.0.1", 0)) as gone:
-        port = gone.getsockname()[1]
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
     credentials = Credentials.from_directory(key_folder, "client")
 
     def to(seconds: float) -> Line:
@@ -42,14 +42,16 @@ def test_what_is_no_time_is_refused(connect: Callable[[float], Line], seconds: f
 
 def test_a_peer_that_waited_too_long_says_so(key_folder: Path, tmp_path: Path) -> None:
     """It "had an internal error", and this side took it for a peer that misbehaves."""
-    own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
+    server_credentials, client_credentials = (
+        Credentials.from_directory(key_folder, role) for role in ("server", "client")
+    )
     compiled = privet.compile(single("Relu", [(1, 3)]))
-    with Server(own, state=tmp_path / "server", timeout=0.2) as server:
+    with Server(server_credentials, state=tmp_path / "server", timeout=0.2) as server:
         server.add(compiled.program, compiled.weights)
         server.start()
 
         def come_late() -> None:
-            with Client(*server.address, theirs, state=tmp_path / "client") as client:
+            with Client(*server.address, client_credentials, state=tmp_path / "client") as client:
                 time.sleep(1)
                 client.prepare()
 

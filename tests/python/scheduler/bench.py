@@ -99,29 +99,33 @@ class Bench:
     @property
     def outcomes(self) -> dict[str, Outcome]:
         """How submissions ended."""
-        return {it.id: it.outcome for it in self.actions if isinstance(it, Ended)}
+        return {action.id: action.outcome for action in self.actions if isinstance(action, Ended)}
 
     def starts(self, actions: Sequence[Action] | None = None) -> list[str]:
         """Jobs started, by `actions` or ever."""
-        chosen = self.actions if actions is None else actions
-        return [it.job for it in chosen if isinstance(it, Start)]
+        source = self.actions if actions is None else actions
+        return [action.job for action in source if isinstance(action, Start)]
 
     def places(self) -> dict[str, str]:
         """The machine of each job that was ever started."""
-        return {it.job: it.machine for it in self.actions if isinstance(it, Start)}
+        return {action.job: action.machine for action in self.actions if isinstance(action, Start)}
 
     def stops(self) -> list[str]:
         """Jobs that were told to stop."""
-        return [it.job for it in self.actions if isinstance(it, Stop)]
+        return [action.job for action in self.actions if isinstance(action, Stop)]
 
     def gone(self) -> list[tuple[str, str]]:
         """Material entries that are gone, and why."""
-        return [(it.material, it.reason) for it in self.actions if isinstance(it, MaterialGone)]
+        return [
+            (action.material, action.reason)
+            for action in self.actions
+            if isinstance(action, MaterialGone)
+        ]
 
     def queues(self) -> dict[str, list[str]]:
         """The four queues, by the ids of requests or notices."""
-        shown = self.scheduler.snapshot(self.now)
+        snapshot = self.scheduler.snapshot(self.now)
         return {
-            name: [it.request or it.notice or "" for it in getattr(shown, name).first]
+            name: [entry.request or entry.notice or "" for entry in getattr(snapshot, name).first]
             for name in ("pre", "transit", "waiting", "ready")
         }

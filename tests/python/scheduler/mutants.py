@@ -52,7 +52,7 @@ def an_entry_stays_in_stock(change: Change) -> None:
     """Takes an entry and leaves it there."""
 
     def take(self: Material, stream: Stream) -> MaterialEntry | None:
-        return next((it for it in self.unused() if it.stream == stream), None)
+        return next((entry for entry in self.unused() if entry.stream == stream), None)
 
     change(Material, "take", take)
 
@@ -60,11 +60,11 @@ def an_entry_stays_in_stock(change: Change) -> None:
 def stock_is_everybodys(change: Change) -> None:
     """Gives a client the entry of another."""
 
-    taken = Material.take
+    original = Material.take
 
     def take(self: Material, stream: Stream) -> MaterialEntry | None:
-        fits = (it for it in self.free() if it.model == stream.model)
-        return taken(self, next(fits, stream))
+        fits = (entry for entry in self.free() if entry.model == stream.model)
+        return original(self, next(fits, stream))
 
     change(Material, "take", take)
 
@@ -76,10 +76,10 @@ def stock_survives_its_machine(change: Change) -> None:
 
 def a_failed_t_on_starts_again(change: Change) -> None:
     """Runs a T_on again with the same entry."""
-    again = progress._again
+    original = progress._again
 
     def resumed(at: state.State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
-        again(at, now, pair, reason, rerun)
+        original(at, now, pair, reason, rerun)
         if pair.stage is Stage.PRE and "on#" in (pair.job or "") and at.resources:
             at.queues.remove(pair)
             pair.machine, pair.material = next(iter(at.resources)), (pair.job or "")
@@ -96,11 +96,11 @@ def t_on_runs_anywhere(change: Change) -> None:
 
 def timeouts_are_forgotten(change: Change) -> None:
     """Sets no alarm for a submission's timeout."""
-    put = Timers.set
+    original = Timers.set
 
     def some(self: Timers, alarm: Alarm, name: str, at: float) -> None:
         if alarm is not Alarm.TIMEOUT:
-            put(self, alarm, name, at)
+            original(self, alarm, name, at)
 
     change(Timers, "set", some)
 

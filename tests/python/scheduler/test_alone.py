@@ -56,7 +56,7 @@ def inference(id: str, timeout: float | None = None) -> Submission:
 
 def starts(actions: list[Action]) -> list[str]:
     """The jobs that start."""
-    return [it.job for it in actions if isinstance(it, Start)]
+    return [action.job for action in actions if isinstance(action, Start)]
 
 
 def test_keys_keep_memory_and_give_cores_back() -> None:
@@ -70,8 +70,8 @@ def test_keys_keep_memory_and_give_cores_back() -> None:
     assert starts(scheduler.decide(1.0)) == ["i/on#1"]
     scheduler.finished(2.0, "i/on#1", Usage(1.0))
     scheduler.finished(3.0, "s/pre#1")
-    ended = [it for it in scheduler.decide(3.0) if isinstance(it, Ended)]
-    assert [(it.id, it.outcome) for it in ended] == [("i", Outcome.DONE), ("s", Outcome.DONE)]
+    ends = [action for action in scheduler.decide(3.0) if isinstance(action, Ended)]
+    assert [(end.id, end.outcome) for end in ends] == [("i", Outcome.DONE), ("s", Outcome.DONE)]
     (load,) = scheduler.snapshot(3.0).machines
     assert (load.cores_taken, load.memory_taken) == (0, 0)
     assert scheduler.snapshot(3.0).counters.material == {}
@@ -84,7 +84,7 @@ def test_an_inference_waits_for_cores_in_its_turn() -> None:
     scheduler.submit(0.0, inference("third", timeout=2.0))
     assert starts(scheduler.decide(0.0)) == ["first/on#1"]
     assert scheduler.snapshot(0.0).ready.length == 2
-    assert [it.id for it in scheduler.decide(2.0) if isinstance(it, Ended)] == ["third"]
+    assert [action.id for action in scheduler.decide(2.0) if isinstance(action, Ended)] == ["third"]
     scheduler.finished(3.0, "first/on#1")
     assert starts(scheduler.decide(3.0)) == ["second/on#1"]
 
@@ -95,7 +95,7 @@ def test_a_lease_ends_a_session() -> None:
     scheduler.decide(0.0)
     scheduler.rest(1.0, "s/pre#1")
     assert scheduler.next_event_at() == 1.0 + LEASE
-    stops = [it.job for it in scheduler.decide(1.0 + LEASE) if isinstance(it, Stop)]
+    stops = [action.job for action in scheduler.decide(1.0 + LEASE) if isinstance(action, Stop)]
     assert stops == ["s/pre#1"]
 
 
@@ -108,20 +108,22 @@ def test_a_drain_stops_sessions_and_lets_inferences_end() -> None:
     scheduler.decide(1.0)
     scheduler.drain(2.0)
     actions = scheduler.decide(2.0)
-    assert [it.job for it in actions if isinstance(it, Stop)] == ["s/pre#1"]
+    assert [action.job for action in actions if isinstance(action, Stop)] == ["s/pre#1"]
     scheduler.finished(3.0, "i/on#1")
     scheduler.finished(3.0, "s/pre#1")
-    ended = {it.id: it.outcome for it in scheduler.decide(3.0) if isinstance(it, Ended)}
-    assert ended == {"i": Outcome.DONE}
+    outcomes = {
+        action.id: action.outcome for action in scheduler.decide(3.0) if isinstance(action, Ended)
+    }
+    assert outcomes == {"i": Outcome.DONE}
     assert scheduler.drained
 
 
 def test_what_cannot_fit_is_refused_with_the_figure() -> None:
     scheduler = make()
     assert scheduler.set_aside(0.0, "here", 7 * GIB)
-    with pytest.raises(Refused, match=f"need {2 * GIB} bytes.*{GIB}") as caught:
+    with pytest.raises(Refused, match=f"need {2 * GIB} bytes.*{GIB}") as excinfo:
         scheduler.submit(0.0, session("s"))
-    assert caught.value.why is Why.TOO_LARGE
+    assert excinfo.value.why is Why.TOO_LARGE
     scheduler.submit(0.0, inference("i"))
     with pytest.raises(Misuse, match="all that jobs have"):
         scheduler.set_aside(0.0, "here", GIB)
@@ -140,9 +142,9 @@ def test_what_is_set_aside_waits_for_jobs_that_run() -> None:
 def test_a_session_is_no_notice_to_refer_to() -> None:
     scheduler = make()
     scheduler.submit(0.0, session("s"))
-    with pytest.raises(Refused) as caught:
+    with pytest.raises(Refused) as excinfo:
         scheduler.submit(0.0, Submission("r", "s", "keyed", "ckks", refers_to="s"))
-    assert caught.value.why is Why.UNKNOWN_NOTICE
+    assert excinfo.value.why is Why.UNKNOWN_NOTICE
 
 
 def test_a_reserved_machine_is_for_those_who_name_it() -> None:
@@ -150,10 +152,13 @@ def test_a_reserved_machine_is_for_those_who_name_it() -> None:
     scheduler.machine_joined(0.0, Machine("apart", 4, 16 * GIB, reserved=True))
     for id in ("a", "b", "c"):
         scheduler.submit(0.0, Submission(id, "alice", "large", "gmw"))
-    named = Submission("n", "bob", "keyed", "ckks", only=Phase.ON, machine="apart")
-    scheduler.submit(0.0, named)
-    begun = [it for it in scheduler.decide(0.0) if isinstance(it, Start)]
-    assert {(it.request, it.machine) for it in begun} == {("a", "here"), ("n", "apart")}
+    submission = Submission("n", "bob", "keyed", "ckks", only=Phase.ON, machine="apart")
+    scheduler.submit(0.0, submission)
+    start_actions = [action for action in scheduler.decide(0.0) if isinstance(action, Start)]
+    assert {(start.request, start.machine) for start in start_actions} == {
+        ("a", "here"),
+        ("n", "apart"),
+    }
     scheduler.machine_lost(1.0, "here")
     scheduler.decide(1.0)
     with pytest.raises(Refused):
@@ -165,7 +170,7 @@ def test_sessions_that_keep_coming_starve_no_large_job(policy: Callable[[], Poli
     """Sessions stay as long as they may, and more come than fit; one large job among them."""
     scheduler = make(policy())
     resting: dict[str, float] = {}
-    began: float | None = None
+    start: float | None = None
     for second in range(1000):
         now = float(second)
         if second % 20 == 0:
@@ -174,7 +179,7 @@ def test_sessions_that_keep_coming_starve_no_large_job(policy: Callable[[], Poli
             scheduler.submit(now, Submission("big", "bob", "large", "gmw"))
         for action in scheduler.decide(now):
             if isinstance(action, Start) and action.request == "big":
-                began = now
+                start = now
             elif isinstance(action, Start):
                 resting[action.job] = now + 1.0
             elif isinstance(action, Stop):
@@ -183,10 +188,10 @@ def test_sessions_that_keep_coming_starve_no_large_job(policy: Callable[[], Poli
             if due <= now:
                 scheduler.rest(now, job)
                 del resting[job]
-        if began is not None:
+        if start is not None:
             break
-    assert began is not None
-    assert began <= 90 + 3 * LEASE
+    assert start is not None
+    assert start <= 90 + 3 * LEASE
 
 
 def test_an_inference_without_material_needs_its_client_and_any_machine() -> None:
@@ -201,21 +206,25 @@ def test_an_inference_without_material_needs_its_client_and_any_machine() -> Non
 
     # Nobody would come: it waits, and is cancelled in the end.
     assert starts(submit("lost", "bob", 0.0)) == []
-    assert [it.id for it in scheduler.decide(10.0) if isinstance(it, Ended)] == ["lost"]
+    assert [action.id for action in scheduler.decide(10.0) if isinstance(action, Ended)] == ["lost"]
     scheduler.client_listens(10.0, "alice", True)
-    (start,) = [it for it in submit("r", "alice", 10.0) if isinstance(it, Start)]
+    (start,) = [action for action in submit("r", "alice", 10.0) if isinstance(action, Start)]
     assert (start.phase, start.machine, start.material) == (Phase.ON, "here", None)
     # Its machine is lost: it runs again on another, and a second time it fails.
     scheduler.machine_joined(11.0, Machine("there", 1, 8 * GIB))
     scheduler.machine_lost(11.0, "here")
-    (start,) = [it for it in scheduler.decide(11.0) if isinstance(it, Start)]
+    (start,) = [action for action in scheduler.decide(11.0) if isinstance(action, Start)]
     assert (start.job, start.machine) == ("r/on#2", "there")
     scheduler.failed(12.0, start.job, "it crashed", rerun=True)
-    ended = [it for it in scheduler.decide(12.0) if isinstance(it, Ended)]
-    assert [(it.id, it.outcome, it.reason) for it in ended] == [("r", Outcome.FAILED, "it crashed")]
+    ends = [action for action in scheduler.decide(12.0) if isinstance(action, Ended)]
+    assert [(end.id, end.outcome, end.reason) for end in ends] == [
+        ("r", Outcome.FAILED, "it crashed")
+    ]
     assert submit("s", "alice", 12.0)
     scheduler.finished(13.0, "s/on#1", Usage(1.0))
-    assert [it.outcome for it in scheduler.decide(13.0) if isinstance(it, Ended)] == [Outcome.DONE]
+    assert [action.outcome for action in scheduler.decide(13.0) if isinstance(action, Ended)] == [
+        Outcome.DONE
+    ]
     assert scheduler.snapshot(13.0).counters.material == {}
 
 

@@ -89,14 +89,14 @@ def test_what_is_made_ahead_there_is_stopped() -> None:
     machine = bench.places()[bench.running[-1]]
     bench.scheduler.drain_machine(bench.now, machine)
     bench.decide()
-    stopped = bench.stops()
-    assert stopped
-    assert all(job.startswith("ahead") and bench.places()[job] == machine for job in stopped)
-    for job in stopped:
+    stops = bench.stops()
+    assert stops
+    assert all(job.startswith("ahead") and bench.places()[job] == machine for job in stops)
+    for job in stops:
         bench.fail(job)
-    while (there := [it for it in bench.running if bench.places()[it] == machine]) != []:
-        assert not there[0].startswith("ahead") or there[0] not in stopped
-        bench.finish(there[0])
+    while (jobs := [name for name in bench.running if bench.places()[name] == machine]) != []:
+        assert not jobs[0].startswith("ahead") or jobs[0] not in stops
+        bench.finish(jobs[0])
     assert Drained(machine) in bench.actions
 
 

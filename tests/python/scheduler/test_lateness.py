@@ -37,7 +37,7 @@ LATE = 1.5
 POLICIES = ("fair+priority", "fcfs", "priority")
 
 
-def seconds(policy: str, stopped: int, cores: int = 1, *, reported: bool = True) -> float:
+def seconds(policy: str, count: int, cores: int = 1, *, reported: bool = True) -> float:
     """How long alice waits for a prediction where so many clients asked, began to listen and were
     stopped a second before her, in simulated seconds. A stopped client neither comes to its job nor
     calls; `reported`, the scheduler hears that it is late."""
@@ -45,7 +45,7 @@ def seconds(policy: str, stopped: int, cores: int = 1, *, reported: bool = True)
     scheduler = Scheduler((machine,), table(), named(policy), WATCHED)
     turns = itertools.count()
     events: list[tuple[float, int, str, str]] = [(1.0, next(turns), "ask", "")]
-    for number in range(stopped):
+    for number in range(count):
         scheduler.client_listens(0.0, f"c{number}", True)
         scheduler.submit(0.0, Submission(f"r{number}", f"c{number}", "small", "fss"))
 
@@ -95,13 +95,13 @@ def test_fifty_stopped_clients_delay_another_by_a_moment(
 ) -> None:
     alone = seconds(policy, 0, cores)
     assert alone == 14.0
-    beside = seconds(policy, 50, cores)
-    assert beside <= alone + LATE + ANSWER
+    crowded = seconds(policy, 50, cores)
+    assert crowded <= alone + LATE + ANSWER
     # The control: nobody tells the scheduler that they are late.
     stalled = seconds(policy, 50, cores, reported=False)
     assert stalled > 50 // cores * GRACE
     figures.append(
-        f"beside 50 stopped clients, {cores} cores: {beside:g} s; without the rule {stalled:g} s "
+        f"beside 50 stopped clients, {cores} cores: {crowded:g} s; without the rule {stalled:g} s "
         f"({policy})"
     )
 
@@ -148,7 +148,7 @@ def back(job: str) -> list[Action]:
 
 
 def probed(bench: Bench) -> list[str]:
-    return [it.client for it in bench.actions if isinstance(it, Probe)]
+    return [action.client for action in bench.actions if isinstance(action, Probe)]
 
 
 def test_a_job_is_taken_back_once_another_client_has_called() -> None:

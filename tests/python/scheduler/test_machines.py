@@ -27,11 +27,11 @@ TWO = (Machine("one", 4, 8 * GIB), Machine("two", 4, 8 * GIB))
 def test_t_pre_spreads_and_t_on_stays_with_its_material() -> None:
     bench = Bench(machines=TWO)
     starts = [*bench.submit("a"), *bench.submit("b")]
-    assert [it.machine for it in starts if isinstance(it, Start)] == ["one", "two"]
+    assert [action.machine for action in starts if isinstance(action, Start)] == ["one", "two"]
     bench.submit("c", "wide")
-    on = bench.finish("b/pre#1")[-1]
-    assert isinstance(on, Start)
-    assert (on.request, on.machine) == ("b", "two")
+    start = bench.finish("b/pre#1")[-1]
+    assert isinstance(start, Start)
+    assert (start.request, start.machine) == ("b", "two")
 
 
 def test_a_lost_machine_takes_its_jobs_and_its_material() -> None:

@@ -35,9 +35,9 @@ def test_a_broken_scheduler_is_caught(
 ) -> None:
     mutant(lambda owner, name, value: monkeypatch.setattr(owner, name, value))
     steps = Steps()
-    with pytest.raises((Violation, Misuse, KeyError)) as caught:
+    with pytest.raises((Violation, Misuse, KeyError)) as excinfo:
         live_through(steps, worlds=20)
-    figures.append(f"mutant {mutant.__name__}: caught at event {steps.taken}: {caught.value}")
+    figures.append(f"mutant {mutant.__name__}: caught at event {steps.taken}: {excinfo.value}")
 
 
 def test_the_scheduler_as_it_is_is_not() -> None:

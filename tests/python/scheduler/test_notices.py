@@ -14,9 +14,9 @@ def test_after_the_t_pre_the_request_starts_at_once(bench: Bench) -> None:
     bench.finish("n/pre#1")
     assert bench.outcomes == {"n": Outcome.DONE}
     assert bench.queues()["transit"] == ["n"]
-    (on,) = bench.submit("r", to="n")
-    assert isinstance(on, Start)
-    assert (on.job, on.request, on.material) == ("r/on#1", "r", "n/pre#1")
+    (start,) = bench.submit("r", to="n")
+    assert isinstance(start, Start)
+    assert (start.job, start.request, start.material) == ("r/on#1", "r", "n/pre#1")
     assert bench.queues()["transit"] == []
 
 
@@ -42,7 +42,7 @@ def test_before_the_t_pre_the_request_keeps_the_notices_place(bench: Bench) -> N
 
 
 @pytest.mark.parametrize(
-    ("refer", "why"),
+    ("refer", "reason"),
     [
         ({"to": "never sent"}, Why.UNKNOWN_NOTICE),
         ({"to": "r0"}, Why.UNKNOWN_NOTICE),
@@ -55,7 +55,7 @@ def test_before_the_t_pre_the_request_keeps_the_notices_place(bench: Bench) -> N
     ],
 )
 def test_other_references_are_refused_by_reason(
-    bench: Bench, refer: dict[str, str], why: Why
+    bench: Bench, refer: dict[str, str], reason: Why
 ) -> None:
     bench.submit("r0", "wide")
     bench.submit("n1")
@@ -71,7 +71,7 @@ def test_other_references_are_refused_by_reason(
     bench.submit("r4", to="n4")
     with pytest.raises(Refused) as refusal:
         bench.submit("r", **refer)  # type: ignore[arg-type]
-    assert refusal.value.why is why
+    assert refusal.value.why is reason
     assert not refusal.value.retry
 
 

@@ -32,13 +32,13 @@ ONE_CORE = (Machine("here", 1, 8 * GIB),)
 
 def order(bench: Bench, count: int, seconds: float = 0.0) -> list[str]:
     """The next requests whose T_pre starts, jobs failing one by one after so many seconds."""
-    seen = []
+    sequence = []
     for _ in range(count):
         (job,) = bench.running
-        seen.append(job.split("/")[0])
+        sequence.append(job.split("/")[0])
         bench.now += seconds
         bench.fail(job)
-    return seen
+    return sequence
 
 
 def test_fcfs_is_the_order_of_arrival() -> None:
@@ -103,14 +103,14 @@ def test_fair_charges_what_a_job_took_and_not_what_it_was_thought_to_take() -> N
         bench.submit(f"a{number}", client="alice")
     for number in range(6):
         bench.submit(f"b{number}", client="bob")
-    seen = []
+    sequence = []
     for _ in range(8):
         (job,) = bench.running
-        seen.append(job[0])
+        sequence.append(job[0])
         # Alice lets the core idle; each of her jobs takes three times as long as it should.
         bench.now += 30.0 if job.startswith("a") else 10.0
         bench.fail(job)
-    assert seen.count("b") == 6
+    assert sequence.count("b") == 6
 
 
 @pytest.mark.parametrize(
@@ -167,10 +167,10 @@ def test_ahead_makes_material_for_a_steady_stream_within_its_budget() -> None:
     bench.finish(*ahead)
     assert len(bench.running) == 0, "two entries are enough"
     assert sum(bench.scheduler.snapshot(bench.now).stock.values()) == 2
-    on = bench.submit("r9")[0]
-    assert isinstance(on, Start)
-    assert on.phase is Phase.ON
-    assert on.material == ahead[0]
+    start = bench.submit("r9")[0]
+    assert isinstance(start, Start)
+    assert start.phase is Phase.ON
+    assert start.material == ahead[0]
 
 
 def test_ahead_counts_bytes() -> None:
@@ -223,8 +223,8 @@ def test_shared_gives_all_cores_to_one_job_and_few_to_each_of_many() -> None:
     assert len(alone.cores) == 4
     for id in "bcd":
         bench.submit(id, "wide")
-    starts = [it for it in bench.fail("a/pre#1") if isinstance(it, Start)]
-    assert [len(it.cores) for it in starts] == [1, 1, 1]
+    starts = [action for action in bench.fail("a/pre#1") if isinstance(action, Start)]
+    assert [len(start.cores) for start in starts] == [1, 1, 1]
 
 
 def test_shared_gives_cores_for_memory() -> None:
@@ -234,8 +234,8 @@ def test_shared_gives_cores_for_memory() -> None:
     bench.submit("a", "wide")
     for id in "bcd":
         bench.submit(id, "heavy")
-    starts = [it for it in bench.fail("a/pre#1") if isinstance(it, Start)]
-    assert [len(it.cores) for it in starts] == [3], "three quarters of the memory"
+    starts = [action for action in bench.fail("a/pre#1") if isinstance(action, Start)]
+    assert [len(start.cores) for start in starts] == [3], "three quarters of the memory"
 
 
 @pytest.mark.parametrize("name", ["", "nope", "ahead", "ahead+ahead+fcfs", "fcfs+ahead"])
@@ -272,9 +272,9 @@ def test_profiles_scale_batches_and_cores_and_guess_the_unknown() -> None:
     assert profiles.expected(Key("x", "fss", 3, Phase.ON)).seconds == 15.0
     profiles.observe(Key("m", "fss", 4, Phase.ON), Usage(6.0, cores=2))
     assert profiles.expected(Key("m", "fss", 4, Phase.ON)).seconds == 8.0, "6 s on 2 are 8 on 1"
-    again = Profiles()
-    again.load(profiles.rows())
-    assert again.rows() == profiles.rows()
+    copy = Profiles()
+    copy.load(profiles.rows())
+    assert copy.rows() == profiles.rows()
 
 
 def test_a_job_can_have_a_law_of_its_own() -> None:
@@ -284,9 +284,9 @@ def test_a_job_can_have_a_law_of_its_own() -> None:
     profiles.set(plain, Demand(1, 1, 8.0))
     assert profiles.expected(key).on(4).seconds == 8.0
     assert profiles.expected(plain).on(4).seconds == 2.0
-    again = Profiles()
-    again.load(profiles.rows())
-    assert again.expected(key).on(4).seconds == 8.0
+    copy = Profiles()
+    copy.load(profiles.rows())
+    assert copy.expected(key).on(4).seconds == 8.0
     assert [("serial" in row) for row in profiles.rows()] == [True, False]
     with pytest.raises(Misuse):
         Scaling(serial=1.5)

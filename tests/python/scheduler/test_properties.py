@@ -91,7 +91,9 @@ def test_nothing_is_left_behind() -> None:
     assert all(entry.submission.notice and entry.ended for entry in state.entries.values())
     assert len(state.timers) == len(state.material.unused())
     assert len(state.material) == len(state.material.unused())
-    assert sum(state.material.bytes.values()) == sum(it.bytes for it in state.material.unused())
+    assert sum(state.material.bytes.values()) == sum(
+        entry.bytes for entry in state.material.unused()
+    )
 
 
 @pytest.mark.slow

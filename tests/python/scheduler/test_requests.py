@@ -28,9 +28,14 @@ def test_a_request_is_prepared_and_then_inferred(bench: Bench) -> None:
     assert (pre.job, pre.phase, pre.cores, pre.memory) == ("r/pre#1", "pre", (0,), GIB)
     assert pre.material is None
     bench.now = 10.0
-    on = bench.finish("r/pre#1")[-1]
-    assert isinstance(on, Start)
-    assert (on.job, on.phase, on.material, on.machine) == ("r/on#2", "on", "r/pre#1", "here")
+    start = bench.finish("r/pre#1")[-1]
+    assert isinstance(start, Start)
+    assert (start.job, start.phase, start.material, start.machine) == (
+        "r/on#2",
+        "on",
+        "r/pre#1",
+        "here",
+    )
     bench.finish("r/on#2")
     assert bench.outcomes == {"r": Outcome.DONE}
     assert bench.running == []
@@ -40,18 +45,18 @@ def test_the_material_is_called_as_the_executor_calls_it(bench: Bench) -> None:
     bench.submit("r")
     bench.scheduler.finished(1.0, "r/pre#1", material="entry 7")
     bench.now = 1.0
-    on = bench.decide()[-1]
-    assert isinstance(on, Start)
-    assert on.material == "entry 7"
+    start = bench.decide()[-1]
+    assert isinstance(start, Start)
+    assert start.material == "entry 7"
 
 
 def test_a_large_batch_is_split_and_ends_when_all_have() -> None:
     profiles = table()
     profiles.set_at_once("small", "fss", 2)
     bench = Bench(profiles=profiles)
-    starts = [it for it in bench.submit("r", batch=5) if isinstance(it, Start)]
-    assert [it.batch for it in starts] == [2, 2, 1]
-    bench.finish(*(it.job for it in starts))
+    starts = [action for action in bench.submit("r", batch=5) if isinstance(action, Start)]
+    assert [start.batch for start in starts] == [2, 2, 1]
+    bench.finish(*(start.job for start in starts))
     for job in bench.running:
         assert bench.outcomes == {}
         bench.finish(job)
@@ -97,9 +102,9 @@ def test_a_cancelled_requests_material_serves_the_next(bench: Bench) -> None:
 
 def test_material_of_an_earlier_run_is_used_once(bench: Bench) -> None:
     bench.scheduler.stock_found(0.0, "old", Stream("alice", "small", "fss", 1), "here")
-    (on,) = bench.submit("r1")
-    assert isinstance(on, Start)
-    assert (on.phase, on.material) == ("on", "old")
+    (start,) = bench.submit("r1")
+    assert isinstance(start, Start)
+    assert (start.phase, start.material) == ("on", "old")
     assert bench.starts(bench.submit("r2")) == ["r2/pre#1"]
     with pytest.raises(Misuse, match="known"):
         bench.scheduler.stock_found(0.0, "old", Stream("alice", "small", "fss", 1), "here")
@@ -143,9 +148,9 @@ def test_reruns_start_from_fresh_material_and_are_bounded(bench: Bench) -> None:
     bench.submit("r")
     bench.finish("r/pre#1")
     assert bench.starts(bench.fail("r/on#2", rerun=True)) == ["r/pre#3"]
-    on = bench.finish("r/pre#3")[-1]
-    assert isinstance(on, Start)
-    assert on.material == "r/pre#3"
+    start = bench.finish("r/pre#3")[-1]
+    assert isinstance(start, Start)
+    assert start.material == "r/pre#3"
     bench.fail("r/on#4", rerun=True)
     assert bench.running == ["r/pre#5"]
     bench.fail("r/pre#5", rerun=True)
@@ -160,7 +165,7 @@ def test_a_failure_that_must_not_be_repeated_ends_the_request(bench: Bench) -> N
 
 
 @pytest.mark.parametrize(
-    ("submission", "why"),
+    ("submission", "reason"),
     [
         (Submission("r", "bob", "small", "fss"), Why.DUPLICATE),
         (Submission("x", "bob", "heavy", "fss", 4), Why.TOO_LARGE),
@@ -169,7 +174,7 @@ def test_a_failure_that_must_not_be_repeated_ends_the_request(bench: Bench) -> N
         (Submission("x", "alice", "small", "fss", 3), Why.FULL),
     ],
 )
-def test_what_cannot_be_admitted_is_refused(submission: Submission, why: Why) -> None:
+def test_what_cannot_be_admitted_is_refused(submission: Submission, reason: Why) -> None:
     profiles = table()
     profiles.set(Key("giant", "fss", 1, Phase.ON), Demand(1, 9 * GIB, 1.0))
     bench = Bench(profiles=profiles, limits=Limits(queue=8, queue_per_client=3))
@@ -177,11 +182,11 @@ def test_what_cannot_be_admitted_is_refused(submission: Submission, why: Why) ->
     before = bench.scheduler.snapshot(0.0)
     with pytest.raises(Refused) as refusal:
         bench.scheduler.submit(0.0, submission)
-    assert refusal.value.why is why
-    assert refusal.value.retry == (why is Why.FULL)
+    assert refusal.value.why is reason
+    assert refusal.value.retry == (reason is Why.FULL)
     after = bench.scheduler.snapshot(0.0)
     assert (after.pre, after.running) == (before.pre, before.running)
-    assert after.counters.refused == {why: 1}
+    assert after.counters.refused == {reason: 1}
 
 
 def test_what_cannot_be_is_told_and_changes_nothing(bench: Bench) -> None:
@@ -231,7 +236,7 @@ def test_a_job_that_no_machine_can_hold_fails_after_a_while() -> None:
     bench.submit("c", "heavy")
     bench.scheduler.machine_lost(0.0, "big")
     bench.decide()
-    at = bench.scheduler.next_event_at()
-    assert at == 60.0
-    bench.wait(at)
+    alarm = bench.scheduler.next_event_at()
+    assert alarm == 60.0
+    bench.wait(alarm)
     assert bench.outcomes == {"c": Outcome.FAILED}

@@ -60,7 +60,7 @@ def longest_wait(policy: Policy, limits: Limits) -> float:
     machine = Machine("here", 4, 8 * GIB)
     record = Clock(Setup([machine], profiles(), limits, jitter=0.0), policy).run(load())
     assert len(record.inputs) == 1823
-    return max(it.start - it.arrival for it in record.inputs if it.model == "large")
+    return max(entry.start - entry.arrival for entry in record.inputs if entry.model == "large")
 
 
 @pytest.mark.parametrize(

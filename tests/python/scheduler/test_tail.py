@@ -37,7 +37,7 @@ def delays(policy: str) -> list[float]:
     for phase, seconds in SECONDS.items():
         profiles.set(Key("m", "fss", 1, phase), Demand(1, 1000, seconds))
     scheduler = Scheduler([Machine("here", CORES, GIB)], profiles, named(policy), Limits())
-    asked: dict[str, tuple[float, str]] = {}
+    requests: dict[str, tuple[float, str]] = {}
     running: list[tuple[float, str, Phase, float]] = []
     waits: list[float] = []
     count, now = 0, 0.0
@@ -45,7 +45,7 @@ def delays(policy: str) -> list[float]:
     def ask(client: str) -> None:
         nonlocal count
         count += 1
-        asked[f"r{count}"] = now, client
+        requests[f"r{count}"] = now, client
         scheduler.submit(now, Submission(f"r{count}", client, "m", "fss"))
 
     for number in range(CLIENTS):
@@ -54,16 +54,16 @@ def delays(policy: str) -> list[float]:
         for action in scheduler.decide(now):
             if isinstance(action, Start):
                 factor = draw.lognormvariate(-SPREAD * SPREAD / 2, SPREAD)
-                took = SECONDS[action.phase] * factor
-                heapq.heappush(running, (now + took, action.job, action.phase, took))
+                duration = SECONDS[action.phase] * factor
+                heapq.heappush(running, (now + duration, action.job, action.phase, duration))
             elif isinstance(action, Ended):
-                since, client = asked.pop(action.id)
+                start, client = requests.pop(action.id)
                 if now > FIRST:
-                    waits.append(now - since)
+                    waits.append(now - start)
                 ask(client)
-        now, job, phase, took = heapq.heappop(running)
+        now, job, phase, duration = heapq.heappop(running)
         material = job if phase is Phase.PRE else None
-        scheduler.finished(now, job, Usage(took, 1000, 1000), material)
+        scheduler.finished(now, job, Usage(duration, 1000, 1000), material)
     return waits
 
 
@@ -71,7 +71,7 @@ def test_the_tail_of_equal_clients_is_that_of_fair_shares(figures: list[str]) ->
     """A client pays for what its jobs really took: whoever had long ones waits for all others."""
     ratios = {}
     for policy in ("fair+priority", "priority"):
-        median, late = (float(it) for it in np.percentile(delays(policy), (50, 99)))
+        median, late = (float(value) for value in np.percentile(delays(policy), (50, 99)))
         ratios[policy] = late / median
         figures.append(f"{policy}: median {median:.2f} s, 99 % within {late:.2f} s")
     assert ratios["priority"] < 1.2

@@ -100,9 +100,14 @@ class World:
         batch, notice, refers = pick.choice((1, 1, 1, 2, 5)), pick.random() < 0.3, None
         if not notice and pick.random() < 0.4 and self._notices():
             refers = pick.choice(self._notices())
-            kept = self.audit.admitted.get(refers)
-            if kept is not None and pick.random() < 0.9:
-                client, model, suite, batch = kept.client, kept.model, kept.suite, kept.batch
+            reference = self.audit.admitted.get(refers)
+            if reference is not None and pick.random() < 0.9:
+                client, model, suite, batch = (
+                    reference.client,
+                    reference.model,
+                    reference.suite,
+                    reference.batch,
+                )
         timeout = pick.choice((None, None, 3.0, 60.0, 1000.0))
         deadline = pick.choice((None, self.now + 30.0))
         self.send(
@@ -158,7 +163,7 @@ class World:
             return self.wait()
         job = self.random.choice(running)
         start = self.audit.running[job]
-        stopped = job in self.audit.stopped
+        was_stopped = job in self.audit.stopped
         self.now += self.random.random()
         alone = self.audit.admitted.get(start.request)
         keys = alone is not None and alone.only is Phase.PRE
@@ -166,7 +171,7 @@ class World:
             self.audit.rested(self.now, job)
             self.scheduler.rest(self.now, job, Usage(1.0))
             return self.decide()
-        if self.random.random() < (0.8 if stopped else 0.1):
+        if self.random.random() < (0.8 if was_stopped else 0.1):
             self.audit.over(job)
             rerun = self.random.random() < 0.5
             if self.random.random() < 0.3:
@@ -177,9 +182,9 @@ class World:
             self.audit.over(job, material)
             memory = int(start.memory * self.random.uniform(0.5, 1.0))
             usage = Usage(self.random.uniform(0.1, 20.0), memory, 100, len(start.cores))
-            measured = usage if self.random.random() < 0.5 else None
-            named = material if start.phase is Phase.PRE else None
-            self.scheduler.finished(self.now, job, measured, named)
+            report = usage if self.random.random() < 0.5 else None
+            entry = material if start.phase is Phase.PRE else None
+            self.scheduler.finished(self.now, job, report, entry)
         return self.decide()
 
     def wait(self) -> None:
@@ -250,8 +255,8 @@ class World:
 
     def change_presence(self) -> None:
         """A client comes or goes."""
-        there = self.random.random() < 0.5
-        self.scheduler.client_present(self.now, self.random.choice(CLIENTS), there)
+        is_present = self.random.random() < 0.5
+        self.scheduler.client_present(self.now, self.random.choice(CLIENTS), is_present)
         if self._watched:
             self._listens(self.random.choice(CLIENTS), self.random.random() < 0.7)
         self.decide()
@@ -269,18 +274,18 @@ class World:
         if pick.random() < 0.5:
             self.scheduler.client_heard(self.now, pick.choice(CLIENTS))
 
-    def _listens(self, client: str, there: bool) -> None:
-        self.scheduler.client_listens(self.now, client, there)
-        self.audit.listens(client, there)
+    def _listens(self, client: str, is_present: bool) -> None:
+        self.scheduler.client_listens(self.now, client, is_present)
+        self.audit.listens(client, is_present)
 
     def decide(self) -> None:
         """Decides, audits, and decides again: nothing may be left to do."""
         actions = self.scheduler.decide(self.now)
         self.audit.actions(self.now, actions)
         self.log.extend(actions)
-        again = self.scheduler.decide(self.now)
-        if again:
-            raise Violation(f"a second decision at once still did {again[:3]}")
+        repeats = self.scheduler.decide(self.now)
+        if repeats:
+            raise Violation(f"a second decision at once still did {repeats[:3]}")
 
     def finish(self) -> None:
         """Drains: with machines there and jobs that end, all ends."""
@@ -302,7 +307,7 @@ class World:
 
     def _notices(self) -> list[str]:
         recent = list(self.audit.admitted.values())[-60:]
-        return [it.id for it in recent if it.notice] + ["nobody's"]
+        return [submission.id for submission in recent if submission.notice] + ["nobody's"]
 
     EVENTS = (
         submit,

@@ -20,7 +20,7 @@ def test_a_client_is_present_until_a_moment_after_its_last_call(
     async def main() -> None:
         loop = asyncio.get_running_loop()
         changes: list[tuple[bool, float]] = []
-        clients = ActiveClients(lambda _, there: changes.append((there, loop.time())))
+        clients = ActiveClients(lambda _, presence: changes.append((presence, loop.time())))
         for _ in range(2):
             # It comes again before the first alarm, and once waits for longer than that.
             for seconds in (0.0, 1.2 * LEAVING_SECONDS, 0.0):
@@ -28,13 +28,13 @@ def test_a_client_is_present_until_a_moment_after_its_last_call(
                     await asyncio.sleep(seconds)
                 left = loop.time()
                 await asyncio.sleep(0.2 * LEAVING_SECONDS)
-            assert [there for there, _ in changes] == [True]
+            assert [presence for presence, _ in changes] == [True]
             async with asyncio.timeout(10):
                 while len(changes) < 2:
                     await asyncio.sleep(0.01)
-            (_, (there, at)) = changes
-            assert not there
-            assert at >= left + 0.99 * LEAVING_SECONDS
+            (_, (is_present, moment)) = changes
+            assert not is_present
+            assert moment >= left + 0.99 * LEAVING_SECONDS
             changes.clear()
 
     asyncio.run(main())

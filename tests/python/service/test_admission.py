@@ -33,8 +33,8 @@ class Link:
 class Bound(MemoryBound):
     """A bound on memory beyond all that a process that tests other things as well may take."""
 
-    def __init__(self, _: int, *those: Any) -> None:
-        super().__init__(1 << 45, *those)
+    def __init__(self, _: int, *arguments: Any) -> None:
+        super().__init__(1 << 45, *arguments)
 
 
 @pytest.fixture
@@ -49,10 +49,12 @@ def admission(monkeypatch: pytest.MonkeyPatch, events: list[str]) -> Iterator[Ad
     monkeypatch.setattr(module, "MemoryBound", Bound)
     monkeypatch.setattr(module.confinement, "pin", lambda _: None)
     monkeypatch.setattr(module.confinement, "give_back_memory", lambda: None)
-    it = Admission(lambda event, **_: events.append(event), lambda: os._exit(1))
-    it.open(Grant("job", "prepare", "client", "program", "gmw", "here", (0,), 1 << 30, 60.0))
-    yield it
-    it.revoke("job")
+    admissions = Admission(lambda event, **_: events.append(event), lambda: os._exit(1))
+    admissions.open(
+        Grant("job", "prepare", "client", "program", "gmw", "here", (0,), 1 << 30, 60.0)
+    )
+    yield admissions
+    admissions.revoke("job")
 
 
 def test_no_other_session_ends_a_running_preparation(
@@ -72,8 +74,8 @@ def test_a_job_that_takes_a_while_is_told_to_have_started(
 ) -> None:
     monkeypatch.setattr(module, "BRIEF_SECONDS", 0.01)
     assert admission.session("client", Link()).admit("prepare", "program", "gmw") is None
-    until = time.monotonic() + 10.0
-    while "started" not in events and time.monotonic() < until:
+    deadline = time.monotonic() + 10.0
+    while "started" not in events and time.monotonic() < deadline:
         time.sleep(0.01)
     assert events == ["granted", "started"]
 
@@ -88,11 +90,13 @@ def test_no_job_goes_on_unwatched(monkeypatch: pytest.MonkeyPatch) -> None:
         if event == "started":
             raise MemoryError
 
-    it = Admission(say, died.set)
-    it.open(Grant("job", "prepare", "client", "program", "gmw", "here", (0,), 1 << 30, 60.0))
-    assert it.session("client", Link()).admit("prepare", "program", "gmw") is None
+    admissions = Admission(say, died.set)
+    admissions.open(
+        Grant("job", "prepare", "client", "program", "gmw", "here", (0,), 1 << 30, 60.0)
+    )
+    assert admissions.session("client", Link()).admit("prepare", "program", "gmw") is None
     assert died.wait(10.0)
-    it.revoke("job")
+    admissions.revoke("job")
 
 
 def test_of_a_brief_job_the_end_alone_is_told(
@@ -127,31 +131,33 @@ def test_weights_of_other_programs_and_suites_are_none_of_the_grant(
 def test_memory_is_given_back_after_a_job_and_not_while_the_next_client_waits(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    done: list[str] = []
+    calls: list[str] = []
     monkeypatch.setattr(module, "MemoryBound", Bound)
-    monkeypatch.setattr(module.confinement, "pin", lambda cores: done.append(f"pin {cores}"))
-    monkeypatch.setattr(module.confinement, "give_back_memory", lambda: done.append("trim"))
-    it = Admission(lambda event, **_: done.append(event), lambda: os._exit(1))
+    monkeypatch.setattr(module.confinement, "pin", lambda cores: calls.append(f"pin {cores}"))
+    monkeypatch.setattr(module.confinement, "give_back_memory", lambda: calls.append("trim"))
+    admissions = Admission(lambda event, **_: calls.append(event), lambda: os._exit(1))
 
     def job(name: str, *cores: int) -> None:
-        it.open(Grant(name, "infer", "client", "program", "gmw", "here", cores, 1 << 30, 60.0))
-        session = it.session("client", Link())
+        admissions.open(
+            Grant(name, "infer", "client", "program", "gmw", "here", cores, 1 << 30, 60.0)
+        )
+        session = admissions.session("client", Link())
         assert session.admit("infer", "program", "gmw") is None
         session.served(PhaseCost(0.5, 1000, 2000, 3, 10.0))
         session.over()
 
     job("a", 0)
-    assert done == ["pin (0,)", "trim", "granted", "finished", "trim"]
+    assert calls == ["pin (0,)", "trim", "granted", "finished", "trim"]
     job("b", 0)
-    assert done[5:] == ["granted", "finished", "trim"]
+    assert calls[5:] == ["granted", "finished", "trim"]
     job("c", 1)
-    assert done[8:] == ["pin (1,)", "granted", "finished", "trim"]
+    assert calls[8:] == ["pin (1,)", "granted", "finished", "trim"]
     # What others leave meanwhile goes before the job, whose peak it would hide.
-    it.session("stranger", Link()).over()
+    admissions.session("stranger", Link()).over()
     job("d", 1)
-    it.changed()
+    admissions.changed()
     job("e", 1)
-    assert done[12:] == ["trim", "granted", "finished", "trim"] * 2
+    assert calls[12:] == ["trim", "granted", "finished", "trim"] * 2
 
 
 def test_a_grant_is_taken_back_unless_its_client_has_connected(

@@ -92,8 +92,8 @@ def test_a_second_writer_is_refused(path: Path) -> None:
         AuditLog(path)
     log.write("asked", number=4)
     log.close()
-    again = AuditLog(path)
-    again.close()
+    second = AuditLog(path)
+    second.close()
     assert (check(path).lines, check(path).problems) == (5, [])
 
 
@@ -108,7 +108,7 @@ def test_a_client_that_is_refused_again_and_again_writes_little(tmp_path: Path) 
         log.refused("a", '{"suite": "fss"}', "no dealer")
         log.close()
     lines = map(json.loads, (tmp_path / "audit.log").read_bytes().splitlines())
-    counts = [(it["client"], it["mode"]["suite"], it["times"]) for it in lines]
+    counts = [(line["client"], line["mode"]["suite"], line["times"]) for line in lines]
     assert counts == [("a", "fss", 1), ("b", "fss", 1), ("a", "fss", 1000)]
     assert check(tmp_path / "audit.log").problems == []
 

@@ -12,7 +12,7 @@ import pytest
 
 def run(script: str) -> str:
     """What a process prints that runs `script`."""
-    done = subprocess.run(
+    process = subprocess.run(
         [sys.executable, "-c", script],
         capture_output=True,
         text=True,
@@ -20,7 +20,7 @@ def run(script: str) -> str:
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
     )
-    return done.stdout.strip() or done.stderr
+    return process.stdout.strip() or process.stderr
 
 
 def test_memory_is_watched_as_it_is_touched() -> None:

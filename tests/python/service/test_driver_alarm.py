@@ -22,7 +22,7 @@ class Due:
         return []
 
     def next_event_at(self) -> float | None:
-        return next((at for at in self._times if at > self.decided[-1]), None)
+        return next((moment for moment in self._times if moment > self.decided[-1]), None)
 
     def drain(self, now: float) -> None:
         """Wakes the driver."""

@@ -23,7 +23,7 @@ def hear(code: str) -> tuple[list[dict[str, Any]], str]:
 
     async def listen() -> str:
         loop = asyncio.get_running_loop()
-        transport, heard = await loop.subprocess_exec(
+        transport, protocol = await loop.subprocess_exec(
             lambda: process._Events(loop),
             sys.executable,
             "-c",
@@ -31,7 +31,7 @@ def hear(code: str) -> tuple[list[dict[str, Any]], str]:
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,
         )
-        worker = WorkerProcess(asyncio.subprocess.Process(transport, heard, loop), heard)
+        worker = WorkerProcess(asyncio.subprocess.Process(transport, protocol, loop), protocol)
         worker.on_event(take)
         await worker.send({})
         return await asyncio.wait_for(worker.ended(), 60)

@@ -15,14 +15,14 @@ from privet.service.records import RESTARTED, Records
 CLIENT = "cd" * 32
 
 
-def job(id: str, **ended: Any) -> Any:
+def job(id: str, **fields: Any) -> Any:
     """A job as far as records look at it."""
     version = SimpleNamespace(model="m", number=1, program=SimpleNamespace(program_hash="ab" * 32))
     facts = {"client": CLIENT, "kind": "request", "samples": 1, "notice": None, "created": 1e9}
-    asked = SimpleNamespace(label="gmw")
+    suite = SimpleNamespace(label="gmw")
     document = {"id": id, "kind": "request"}
     return SimpleNamespace(
-        **facts, version=version, asked=asked, id=id, document=lambda: document, **ended
+        **facts, version=version, asked=suite, id=id, document=lambda: document, **fields
     )
 
 
@@ -50,9 +50,9 @@ def test_jobs_are_written_at_once_and_ends_with_the_next_or_soon(tmp_path: Path)
         records.submitted(job("b"))
         assert outcomes(path) == {"a": "done", "b": None}
         records.ended(done("b"))
-        past = records.past(CLIENT, "b")
-        assert past is not None
-        assert past["outcome"] == "done"
+        record = records.past(CLIENT, "b")
+        assert record is not None
+        assert record["outcome"] == "done"
         records.submitted(job("c"))
         records.ended(done("c"))
         async with asyncio.timeout(10):
@@ -78,9 +78,9 @@ def test_a_kill_takes_the_latest_ends_and_no_job(tmp_path: Path) -> None:
     assert outcomes(path) == {"a": "done"}
     after = Records(copy)
     assert after.interrupt(2e9) == 1
-    past = after.past(CLIENT, "a")
-    assert past is not None
-    assert (past["outcome"], past["reason"]) == ("failed", RESTARTED)
+    record = after.past(CLIENT, "a")
+    assert record is not None
+    assert (record["outcome"], record["reason"]) == ("failed", RESTARTED)
     after.close()
 
 

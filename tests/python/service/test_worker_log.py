@@ -26,7 +26,7 @@ def test_sessions_without_a_job_are_told_and_fill_no_log(
         "port": 0,
         "timeout": 5.0,
     }
-    written: list[str] = []
+    output: list[str] = []
 
     async def run() -> None:
         worker = await WorkerProcess.start(job)
@@ -37,14 +37,14 @@ def test_sessions_without_a_job_are_told_and_fill_no_log(
                 await reader.read()  # until it is turned away
                 writer.close()
             async with asyncio.timeout(20):
-                while not written:
-                    written.extend(capfd.readouterr().err.splitlines())
+                while not output:
+                    output.extend(capfd.readouterr().err.splitlines())
                     await asyncio.sleep(0.05)
         finally:
             await worker.kill()
 
     asyncio.run(run())
-    written.extend(capfd.readouterr().err.splitlines())
-    lines = [json.loads(line) for line in written if "without a job" in line]
+    output.extend(capfd.readouterr().err.splitlines())
+    lines = [json.loads(line) for line in output if "without a job" in line]
     assert [(line["source"], line["times"]) for line in lines] == [("privet.service.worker", 1)]
-    assert not any(SECRET.decode() in line for line in written)
+    assert not any(SECRET.decode() in line for line in output)

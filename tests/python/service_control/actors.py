@@ -34,8 +34,8 @@ async def eventually(condition: Callable[[], bool]) -> None:
 
 def entry(material: str, grant: Grant, **fields: Any) -> StoreEntry:
     """What a store says of material that a job made, 10 bytes and as old as can be."""
-    whose = (grant.program, "digits", grant.suite, grant.client)
-    return replace(StoreEntry(material, *whose, 10, 0.0), **fields)
+    stream = (grant.program, "digits", grant.suite, grant.client)
+    return replace(StoreEntry(material, *stream, 10, 0.0), **fields)
 
 
 class PretendedJob:
@@ -130,12 +130,12 @@ class Pretender:
     async def material(self, machine: str) -> list[StoreEntry]:
         """What `store` has; `apart`, what this machine made of it."""
         entries = list(self.store.values())
-        return [it for it in entries if not self.apart or self.places[it.id] == machine]
+        return [record for record in entries if not self.apart or self.places[record.id] == machine]
 
     async def discard(self, machine: str, materials: Sequence[str]) -> list[str]:
         """Remembers that."""
         self.discarded += materials
-        return [it for it in materials if self.store.pop(it, None)]
+        return [material for material in materials if self.store.pop(material, None)]
 
     async def release(self, machine: str) -> None:
         """Remembers that, and has the machine no more."""
@@ -164,14 +164,14 @@ class Pretender:
         cost = PhaseCost(0.5, 1000, 2000, 3, 10.0)
         grant = self.jobs[job].grant
         material = f"{self.count:032x}" if grant.phase == "prepare" else grant.material
-        done = Outcome(job, material=material, cost=cost, seconds=0.5, peak_rss=50, base_rss=20)
-        done = replace(done, **fields)
-        if grant.phase == "prepare" and done.material is not None:
-            self.store[done.material] = entry(done.material, grant)
-            self.places[done.material] = grant.machine
+        outcome = Outcome(job, material=material, cost=cost, seconds=0.5, peak_rss=50, base_rss=20)
+        outcome = replace(outcome, **fields)
+        if grant.phase == "prepare" and outcome.material is not None:
+            self.store[outcome.material] = entry(outcome.material, grant)
+            self.places[outcome.material] = grant.machine
         elif grant.material is not None:
             self.store.pop(grant.material, None)
-        end.set_result(done)
+        end.set_result(outcome)
 
     def fail(self, job: str, failure: Any, **fields: Any) -> None:
         """Lets a job end badly."""
@@ -184,8 +184,8 @@ class Pretender:
         """Waits for a job of a phase that has not ended; the latest."""
         async with asyncio.timeout(10):
             while True:
-                open = [it for it in self.jobs.values() if not it.end.done()]
-                matching = [it for it in open if it.grant.phase == phase]
+                open = [job for job in self.jobs.values() if not job.end.done()]
+                matching = [job for job in open if job.grant.phase == phase]
                 if matching:
                     return matching[-1]
                 await asyncio.sleep(0.01)
@@ -219,8 +219,8 @@ async def scene(
 
     executor = executor or Pretender()
     models = ModelFolders(folder / "repository")
-    given = Settings(models, folder / "state", ClientEndpoint("localhost", 5.0, None), poll=0.05)
-    service = Service(replace(given, **settings), executor, compiler or build, "0.0")
+    defaults = Settings(models, folder / "state", ClientEndpoint("localhost", 5.0, None), poll=0.05)
+    service = Service(replace(defaults, **settings), executor, compiler or build, "0.0")
     await service.start()
     app = make_app(service, gate or Gate())
     running = asyncio.create_task(service.run())

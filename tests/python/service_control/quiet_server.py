@@ -28,13 +28,13 @@ async def hello(_request: web.Request) -> web.Response:
     return web.Response(text="hello")
 
 
-async def main(keys: Path, files: int, who: str) -> None:
+async def main(keys: Path, files: int, kind: str) -> None:
     """Serves until it is killed; prints the port."""
     resource.setrlimit(resource.RLIMIT_NOFILE, (files, files))
     log_to_stderr()
     app = web.Application()
     app.router.add_get("/", hello)
-    if who == "aiohttp":
+    if kind == "aiohttp":
         runner = web.AppRunner(app, access_log=None)
         await runner.setup()
         await web.TCPSite(runner, "127.0.0.1", 0, ssl_context=tls(keys)).start()

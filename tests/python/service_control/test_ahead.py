@@ -21,29 +21,29 @@ def test_a_client_that_waits_gets_material_before_it_asks(
     async def main() -> None:
         policy = Ahead(Fcfs(), horizon=60.0)
         async with (
-            scene(folder, key_folder, program, Pretender(0.01), policy=policy) as it,
-            ServiceCaller(it.address, key_folder, folder / "c") as caller,
+            scene(folder, key_folder, program, Pretender(0.01), policy=policy) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "c") as caller,
         ):
             for _ in range(3):
                 await caller.request("digits")
-                await eventually(lambda: not it.service.jobs.open())
+                await eventually(lambda: not testbed.service.jobs.open())
             model = await caller.good("GET", "/v2/models/digits")
             assert model["privet"]["stock"] == {}
-            seen, kinds = 0, set()
+            sequence, kinds = 0, set()
             async with asyncio.timeout(10):
                 while "ahead" not in kinds:
-                    updates = await caller.good("GET", f"/v2/jobs?wait=5&ahead=1&seen={seen}")
-                    seen = updates["sequence"]
+                    updates = await caller.good("GET", f"/v2/jobs?wait=5&ahead=1&seen={sequence}")
+                    sequence = updates["sequence"]
                     kinds = {job["kind"] for job in updates["jobs"]}
-            await eventually(lambda: len(it.service.driver.scheduler.material.unused()) >= 1)
+            await eventually(lambda: len(testbed.service.driver.scheduler.material.unused()) >= 1)
             model = await caller.good("GET", "/v2/models/digits")
             assert sum(model["privet"]["stock"].values()) >= 1
-            used = len(it.executor.jobs)
+            count = len(testbed.executor.jobs)
             id = await caller.request("digits")
-            await eventually(lambda: not it.service.jobs.open())
+            await eventually(lambda: not testbed.service.jobs.open())
             assert (await caller.good("GET", f"/v2/jobs/{id}"))["outcome"] == "done"
-            later = list(it.executor.jobs.values())[used:]
-            assert [it.grant.phase for it in later if it.grant.job.startswith(id)] == ["infer"]
+            later = list(testbed.executor.jobs.values())[count:]
+            assert [job.grant.phase for job in later if job.grant.job.startswith(id)] == ["infer"]
 
     asyncio.run(main())
 
@@ -57,20 +57,22 @@ def test_what_is_made_ahead_is_not_counted_against_its_client(
     async def main() -> None:
         executor = Pretender(0.01)
         async with (
-            scene(folder, key_folder, program, executor, policy=Ahead(Fcfs(), horizon=60.0)) as it,
-            ServiceCaller(it.address, key_folder, folder / "c") as caller,
+            scene(
+                folder, key_folder, program, executor, policy=Ahead(Fcfs(), horizon=60.0)
+            ) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "c") as caller,
         ):
             for _ in range(3):
                 await caller.request("digits")
-                await eventually(lambda: not it.service.jobs.open())
-            there = asyncio.create_task(caller.call("GET", "/v2/jobs?wait=20&ahead=1&seen=99"))
-            await eventually(lambda: len(it.service.driver.scheduler.material.unused()) >= 2)
+                await eventually(lambda: not testbed.service.jobs.open())
+            poll = asyncio.create_task(caller.call("GET", "/v2/jobs?wait=20&ahead=1&seen=99"))
+            await eventually(lambda: len(testbed.service.driver.scheduler.material.unused()) >= 2)
             answers = [await caller.ask("POST", "/v2/models/digits/notices", {})]
-            await eventually(lambda: not it.service.jobs.open())
+            await eventually(lambda: not testbed.service.jobs.open())
             answers.append(await caller.ask("POST", "/v2/models/digits/notices", {}))
             assert [status for status, *_ in answers] == [202, 429]
             assert "1 entries that you asked for" in answers[1][1]["error"]
-            there.cancel()
+            poll.cancel()
 
     asyncio.run(main())
 
@@ -84,10 +86,12 @@ def test_what_is_not_made_ahead_after_all_has_ended(
     async def main() -> None:
         executor = Pretender(0.01)
         async with (
-            scene(folder, key_folder, program, executor, policy=Ahead(Fcfs(), horizon=60.0)) as it,
-            ServiceCaller(it.address, key_folder, folder / "c") as caller,
+            scene(
+                folder, key_folder, program, executor, policy=Ahead(Fcfs(), horizon=60.0)
+            ) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "c") as caller,
         ):
-            jobs = it.service.jobs
+            jobs = testbed.service.jobs
 
             def ahead() -> list[Job]:
                 return [job for job in jobs.live() if job.kind == "ahead"]
@@ -96,16 +100,16 @@ def test_what_is_not_made_ahead_after_all_has_ended(
                 await caller.request("digits")
                 await eventually(lambda: not jobs.open())
             executor.seconds = None
-            there = asyncio.create_task(caller.call("GET", "/v2/jobs?wait=20&ahead=1&seen=99"))
+            poll = asyncio.create_task(caller.call("GET", "/v2/jobs?wait=20&ahead=1&seen=99"))
             await eventually(lambda: any(job.go for job in ahead()))
-            tried = [job for job in ahead() if job.go]
-            for name in [name for job in tried for name in job.go]:
+            attempts = [job for job in ahead() if job.go]
+            for name in [name for job in attempts for name in job.go]:
                 executor.fail(name, failure)
-            await eventually(lambda: not {job.id for job in tried} & {job.id for job in ahead()})
-            for job in tried:
+            await eventually(lambda: not {job.id for job in attempts} & {job.id for job in ahead()})
+            for job in attempts:
                 answer = await caller.good("GET", f"/v2/jobs/{job.id}")
                 assert (answer["state"], answer["go"]) == ("ended", [])
                 assert failure in answer["reason"]
-            there.cancel()
+            poll.cancel()
 
     asyncio.run(main())

@@ -36,10 +36,10 @@ def play(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
     def run(act: Play, role: str = "client", **options: Any) -> None:
         async def main() -> None:
             async with (
-                scene(folder, key_folder, program, **options) as it,
-                ServiceCaller(it.address, key_folder, folder / role, role) as caller,
+                scene(folder, key_folder, program, **options) as testbed,
+                ServiceCaller(testbed.address, key_folder, folder / role, role) as caller,
             ):
-                await act(it, caller)
+                await act(testbed, caller)
 
         asyncio.run(main())
 
@@ -49,7 +49,7 @@ def play(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
 def test_health_and_metadata_are_those_of_the_open_inference_protocol(
     play: Callable[..., None],
 ) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         assert await caller.good("GET", "/v2") == {
             "name": "privet",
             "version": "0.0",
@@ -65,7 +65,7 @@ def test_health_and_metadata_are_those_of_the_open_inference_protocol(
         assert model["outputs"] == [{"name": "logits", "datatype": "FP64", "shape": [1, 10]}]
         assert await caller.good("GET", "/v2/models/digits") == model
         status, raw = await caller.call("GET", "/v2/models/digits/versions/1/program")
-        version = it.service.repository.version("digits")
+        version = testbed.service.repository.version("digits")
         assert version is not None
         assert (status, raw) == (200, json.loads(version.program.to_public_bytes()))
 
@@ -75,11 +75,11 @@ def test_health_and_metadata_are_those_of_the_open_inference_protocol(
 def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
     play: Callable[..., None], key_folder: Path, folder: Path
 ) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
-        it.executor.seconds = 0.0
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
+        testbed.executor.seconds = 0.0
         await caller.notify("digits")
-        await eventually(lambda: len(it.service.driver.scheduler.material.unused()) == 1)
-        async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as other:
+        await eventually(lambda: len(testbed.service.driver.scheduler.material.unused()) == 1)
+        async with ServiceCaller(testbed.address, key_folder, folder / "o", "operator") as other:
             model = await other.good("GET", "/v2/models/digits")
             assert model["privet"]["stock"] == {}
             assert (await other.good("GET", "/v2/state"))["stock"] != []
@@ -124,7 +124,7 @@ def test_clients_learn_no_weight_no_profile_and_nothing_of_other_clients(
 def test_a_refusal_says_what_is_wrong(
     play: Callable[..., None], method: str, path: str, body: Any, status: int, part: str
 ) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         code, answer = await caller.call(method, path, body)
         assert (code, part in answer["error"]) == (status, True), answer
         assert set(answer) == {"error", "reason"}
@@ -133,7 +133,7 @@ def test_a_refusal_says_what_is_wrong(
 
 
 def test_bodies_are_bounded(play: Callable[..., None]) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         large = {"suite": "x" * 20_000}
         status, answer = await caller.call("POST", "/v2/models/digits/requests", large)
         assert (status, answer["reason"]) == (413, "too large")
@@ -144,8 +144,8 @@ def test_bodies_are_bounded(play: Callable[..., None]) -> None:
 def test_only_operators_see_what_is_theirs(
     play: Callable[..., None], key_folder: Path, folder: Path
 ) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
-        async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as operator:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
+        async with ServiceCaller(testbed.address, key_folder, folder / "o", "operator") as operator:
             for route in ROUTES:
                 if route.role == "operator":
                     path = route.path.replace("{machine}", "here")
@@ -161,14 +161,14 @@ def test_only_operators_see_what_is_theirs(
 def test_nobody_comes_in_without_a_certificate_of_the_authority(
     play: Callable[..., None], key_folder: Path
 ) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         bare = ssl.create_default_context(cafile=str(key_folder / "ca.pem"))
         old = tls(key_folder, "client")
         old.maximum_version = ssl.TLSVersion.TLSv1_2
         async with aiohttp.ClientSession() as session:
             for context in (bare, old):
                 with pytest.raises((aiohttp.ClientError, ssl.SSLError)):
-                    await session.get(f"https://{it.address}/v2/health/live", ssl=context)
+                    await session.get(f"https://{testbed.address}/v2/health/live", ssl=context)
 
     play(act)
 
@@ -179,17 +179,17 @@ def test_tokens_come_on_top_of_certificates(play: Callable[..., None], tmp_path:
     path.write_text(f"# ours\n{digest['apple']} alice\n\n{digest['pear']} olga operator # boss\n")
     tokens = read_tokens(path)
 
-    async def act(it: Scene, caller: ServiceCaller) -> None:
-        for shown in ("", "Bearer plum", "Basic apple", "Bearer \u00e9\u20ac"):
-            header = {"Authorization": shown} if shown else {}
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
+        for authorization in ("", "Bearer plum", "Basic apple", "Bearer \u00e9\u20ac"):
+            header = {"Authorization": authorization} if authorization else {}
             caller.headers = header
             status, answer = await caller.call("GET", "/v2/health/live")
             assert (status, answer["reason"]) == (401, "no token")
             # A line for each scheme: browsers read no more than one in a line.
-            shown = (await caller.ask("GET", "/v2"))[2].getall("WWW-Authenticate")
-            assert [line.split(" ")[0] for line in shown] == ["Basic", "Bearer"]
-        for shown in ("Bearer apple", "Basic " + base64.b64encode(b"me:apple").decode()):
-            caller.headers = {"Authorization": shown}
+            schemes = (await caller.ask("GET", "/v2"))[2].getall("WWW-Authenticate")
+            assert [line.split(" ")[0] for line in schemes] == ["Basic", "Bearer"]
+        for authorization in ("Bearer apple", "Basic " + base64.b64encode(b"me:apple").decode()):
+            caller.headers = {"Authorization": authorization}
             await caller.good("GET", "/v2/models")
         caller.headers = {"Authorization": "Bearer apple"}
         await caller.good("GET", "/v2/models")
@@ -209,13 +209,13 @@ def test_tokens_come_on_top_of_certificates(play: Callable[..., None], tmp_path:
 def test_calls_in_a_second_are_bounded_per_client(
     play: Callable[..., None], key_folder: Path, folder: Path
 ) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
-        async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as other:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
+        async with ServiceCaller(testbed.address, key_folder, folder / "o", "operator") as other:
             calls = [caller.ask("GET", "/v2") for _ in range(30)]
             answers = await asyncio.gather(*calls)
-            refused = [answer for answer in answers if answer[0] == 429]
-            assert 15 <= len(refused) <= 25
-            assert int(refused[0][2]["Retry-After"]) >= 1
+            refusals = [answer for answer in answers if answer[0] == 429]
+            assert 15 <= len(refusals) <= 25
+            assert int(refusals[0][2]["Retry-After"]) >= 1
             assert (await other.call("GET", "/v2"))[0] == 200
 
     play(act, limits=ServiceLimits(calls_per_second=8))
@@ -226,17 +226,17 @@ def test_requests_in_a_minute_are_bounded_per_client_and_model(
 ) -> None:
     path = "/v2/models/digits/requests"
 
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         codes = [(await caller.call("POST", path, {}))[0] for _ in range(4)]
         assert codes == [202, 202, 202, 429]
 
-    async def model(it: Scene, caller: ServiceCaller) -> None:
+    async def model(testbed: Scene, caller: ServiceCaller) -> None:
         answers = [await caller.ask("POST", path, {}) for _ in range(3)]
-        assert [it[0] for it in answers] == [202, 202, 429]
+        assert [answer[0] for answer in answers] == [202, 202, 429]
         assert "of model digits/1" in answers[-1][1]["error"]
         assert 1 <= int(answers[-1][2]["Retry-After"]) <= 6
 
-    async def at_once(it: Scene, caller: ServiceCaller) -> None:
+    async def at_once(testbed: Scene, caller: ServiceCaller) -> None:
         # Ten inferences are ten, whether they come in ten requests or in one.
         assert (await caller.call("POST", path, {"samples": 10}))[0] == 202
         status, _, headers = await caller.ask("POST", path, {})
@@ -250,17 +250,20 @@ def test_requests_in_a_minute_are_bounded_per_client_and_model(
 
 
 def test_queues_are_bounded(play: Callable[..., None], folder: Path) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         path = "/v2/models/digits/requests"
         answers = [await caller.ask("POST", path, {}) for _ in range(4)]
-        assert [it[0] for it in answers] == [202, 202, 202, 429]
+        assert [answer[0] for answer in answers] == [202, 202, 202, 429]
         assert "Retry-After" in answers[-1][2]
         notices = [await caller.ask("POST", "/v2/models/digits/notices", {}) for _ in range(1)]
         assert (notices[0][0], notices[0][1]["reason"]) == (429, "notices")
 
-    async def full(it: Scene, caller: ServiceCaller) -> None:
+    async def full(testbed: Scene, caller: ServiceCaller) -> None:
         answers = [await caller.ask("POST", "/v2/models/digits/requests", {}) for _ in range(3)]
-        assert [(it[0], it[1].get("reason")) for it in answers][1:] == [(202, None), (503, "full")]
+        assert [(answer[0], answer[1].get("reason")) for answer in answers][1:] == [
+            (202, None),
+            (503, "full"),
+        ]
 
     config = "input_range = [0, 1]\n[limits]\nqueued_per_client = 3\nnotices_per_client = 0\n"
     (folder / "repository/digits/config.toml").write_text(config)
@@ -271,10 +274,10 @@ def test_queues_are_bounded(play: Callable[..., None], folder: Path) -> None:
 def test_long_polls_are_bounded(play: Callable[..., None], key_folder: Path) -> None:
     client = fingerprint(key_folder / "client.pem")
 
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         polls = [asyncio.create_task(caller.call("GET", "/v2/jobs?wait=30")) for _ in range(3)]
         async with asyncio.timeout(20):
-            while it.service.jobs.waiting(client) < 3:
+            while testbed.service.jobs.waiting(client) < 3:
                 await asyncio.sleep(0.01)
         status, answer = await caller.call("GET", "/v2/jobs?wait=30")
         assert (status, answer["reason"]) == (429, "long polls")
@@ -289,21 +292,21 @@ def test_requests_that_wait_leave_places_to_calls_for_news(
 ) -> None:
     client = fingerprint(key_folder / "client.pem")
 
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         async def ask() -> tuple[int, Any]:
             return await caller.call("POST", "/v2/models/digits/requests", {"wait": 30, "seen": 0})
 
         # All cores are taken: the others have to wait.
         for _ in range(4):
             await caller.request("digits")
-        held = [asyncio.create_task(ask()) for _ in range(2)]
+        calls = [asyncio.create_task(ask()) for _ in range(2)]
         async with asyncio.timeout(20):
-            while it.service.jobs.waiting(client) < 2:
+            while testbed.service.jobs.waiting(client) < 2:
                 await asyncio.sleep(0.01)
         status, answer = await ask()
         assert (status, "news" in answer) == (202, False)
         assert (await caller.call("GET", "/v2/jobs?wait=0.1"))[0] == 200
-        for call in held:
+        for call in calls:
             call.cancel()
 
     play(act, limits=ServiceLimits(long_polls=4))
@@ -312,18 +315,18 @@ def test_requests_that_wait_leave_places_to_calls_for_news(
 def test_a_drain_refuses_what_is_new_and_ends_what_was_admitted(
     play: Callable[..., None],
 ) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         id = await caller.request("digits")
-        draining = asyncio.create_task(it.service.drain())
-        await eventually(lambda: it.service.draining)
+        draining = asyncio.create_task(testbed.service.drain())
+        await eventually(lambda: testbed.service.draining)
         status, answer, headers = await caller.ask("GET", "/v2/health/ready")
         assert (status, "shutting down" in answer["error"]) == (503, True)
         assert "Retry-After" in headers
         status, answer = await caller.call("POST", "/v2/models/digits/requests", {})
         assert (status, answer["reason"]) == (503, "draining")
         assert not draining.done()
-        it.executor.finish((await it.executor.granted("prepare")).job)
-        it.executor.finish((await it.executor.granted("infer")).job)
+        testbed.executor.finish((await testbed.executor.granted("prepare")).job)
+        testbed.executor.finish((await testbed.executor.granted("infer")).job)
         await asyncio.wait_for(draining, 5)
         job = await caller.good("GET", f"/v2/jobs/{id}")
         assert job["outcome"] == "done"
@@ -332,22 +335,28 @@ def test_a_drain_refuses_what_is_new_and_ends_what_was_admitted(
 
 
 def test_the_document_is_the_router(play: Callable[..., None]) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         spec = await caller.good("GET", "/openapi.json")
-        documented = {(method.upper(), path) for path, of in spec["paths"].items() for method in of}
-        app = make_app(it.service, Gate())
+        documented = {
+            (method.upper(), path) for path, methods in spec["paths"].items() for method in methods
+        }
+        app = make_app(testbed.service, Gate())
         routed = {
             (route.method, route.resource.canonical)
             for route in app.router.routes()
             if route.method != "HEAD" and route.resource is not None
         }
         assert documented == routed
-        names = [of["operationId"] for path in spec["paths"].values() for of in path.values()]
+        names = [
+            operation["operationId"]
+            for path in spec["paths"].values()
+            for operation in path.values()
+        ]
         assert len(set(names)) == len(names)
         status, page = await caller.call("GET", "/docs")
         assert status == 200
-        for path, of in spec["paths"].items():
-            for method in of:
+        for path, methods in spec["paths"].items():
+            for method in methods:
                 assert f"{method.upper()}</b> <code>{path}</code>" in page
         assert "<script" not in page
 
@@ -355,9 +364,9 @@ def test_the_document_is_the_router(play: Callable[..., None]) -> None:
 
 
 def test_answers_fit_their_schemas(play: Callable[..., None]) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         id = await caller.request("digits")
-        await it.executor.granted("prepare")
+        await testbed.executor.granted("prepare")
         values = {"model": "digits", "version": "1", "id": id, "file": "page.css", "machine": "b"}
         for route in ROUTES:
             if route.name in ("events", "session"):  # a stream and a WebSocket
@@ -375,7 +384,7 @@ def test_answers_fit_their_schemas(play: Callable[..., None]) -> None:
 
 
 def test_answers_carry_careful_headers(play: Callable[..., None]) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         for path in ("/v2", "/nowhere", "/", "/docs", "/assets/page.js"):
             _, _, headers = await caller.ask("GET", path)
             assert headers["X-Content-Type-Options"] == "nosniff"
@@ -390,10 +399,10 @@ def test_answers_carry_careful_headers(play: Callable[..., None]) -> None:
 def test_no_job_shows_another_clients_sequence(
     play: Callable[..., None], key_folder: Path, folder: Path
 ) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         for _ in range(3):
             await caller.request("digits")
-        async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as other:
+        async with ServiceCaller(testbed.address, key_folder, folder / "o", "operator") as other:
             assert (await other.good("GET", "/v2/jobs"))["sequence"] == 0
 
     play(act)
@@ -404,21 +413,21 @@ def test_a_client_that_goes_while_its_call_waits_listens_no_more(
 ) -> None:
     client = fingerprint(key_folder / "client.pem")
 
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         ids = [await caller.request("digits") for _ in range(4)]  # all cores are taken
         sequence = (await caller.good("GET", "/v2/jobs"))["sequence"]
-        held = (
+        polls = (
             ("GET", f"/v2/jobs?wait=60&seen={sequence}", None),
             ("GET", f"/v2/jobs/{ids[-1]}?wait=60&seen={sequence}", None),
             ("POST", "/v2/models/digits/requests", {"wait": 60}),
         )
-        for method, path, given in held:
-            call = asyncio.create_task(caller.call(method, path, given))
+        for method, path, body in polls:
+            call = asyncio.create_task(caller.call(method, path, body))
             async with asyncio.timeout(20):
-                while not it.service.jobs.waiting(client):
+                while not testbed.service.jobs.waiting(client):
                     await asyncio.sleep(0.01)
                 call.cancel()
-                while it.service.jobs.waiting(client):
+                while testbed.service.jobs.waiting(client):
                     await asyncio.sleep(0.01)
 
     play(act)

@@ -15,19 +15,19 @@ from tests.python.service_control.actors import Pretender, Scene, eventually, sc
 from privet.service import service as module
 
 
-def fill(it: Scene, full: bool) -> None:
+def fill(testbed: Scene, full: bool) -> None:
     """The database has no page left, or room again: SQLite then says what it says on a full
     disk."""
-    base = it.service.records._base
+    base = testbed.service.records._base
     (pages,) = base.execute("PRAGMA page_count").fetchone()
     base.execute(f"PRAGMA max_page_count = {pages if full else 1 << 30}")
 
 
-def crowd(it: Scene) -> None:
+def crowd(testbed: Scene) -> None:
     """Uses up the room in the pages that there are."""
-    base = it.service.records._base
+    base = testbed.service.records._base
     base.execute("CREATE TABLE IF NOT EXISTS filler (text)")
-    fill(it, full=True)
+    fill(testbed, full=True)
     until_full(lambda number: base.execute("INSERT INTO filler VALUES (?)", ("x" * 200,)))
 
 
@@ -57,21 +57,21 @@ def test_a_full_disk_ends_nothing(
         nonlocal room
         executor = Pretender()
         async with (
-            scene(folder, key_folder, program, executor) as it,
-            ServiceCaller(it.address, key_folder, folder / "c") as client,
+            scene(folder, key_folder, program, executor) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "c") as client,
         ):
             first = await client.request("digits")
             job = await executor.granted("prepare")
-            crowd(it)
+            crowd(testbed)
             # What is left on the pages of the jobs' table would take a few lines more.
-            it.service.records._base.execute("PRAGMA query_only = ON")
+            testbed.service.records._base.execute("PRAGMA query_only = ON")
             room = 0
             executor.seconds = 0.01
             executor.finish(job.job)
             # Material is recorded by the store that holds it: the inference goes on.
-            await eventually(lambda: not it.service.jobs.live())
-            ended = await client.good("GET", f"/v2/jobs/{first}")
-            assert (ended["state"], ended["outcome"]) == ("ended", "done")
+            await eventually(lambda: not testbed.service.jobs.live())
+            document = await client.good("GET", f"/v2/jobs/{first}")
+            assert (document["state"], document["outcome"]) == ("ended", "done")
             for path in ("digits/requests", "digits/notices"):
                 status, answer = await client.call("POST", f"/v2/models/{path}", {})
                 assert (status, answer["reason"]) == (507, "disk")
@@ -80,19 +80,19 @@ def test_a_full_disk_ends_nothing(
             for path in ("/v2/health/live", "/v2/models", "/v2/models/digits", "/v2/jobs"):
                 assert (await client.call("GET", path))[0] == 200
             await asyncio.sleep(0.5)
-            assert it.service.records.waiting > 0
-            fill(it, full=False)
-            it.service.records._base.execute("PRAGMA query_only = OFF")
+            assert testbed.service.records.waiting > 0
+            fill(testbed, full=False)
+            testbed.service.records._base.execute("PRAGMA query_only = OFF")
             room = 1 << 40
-            await eventually(lambda: it.service.records.waiting == 0)
+            await eventually(lambda: testbed.service.records.waiting == 0)
             assert (await client.call("GET", "/v2/health/ready"))[0] == 200
-            mine = it.service.jobs.find(first)
-            assert mine is not None
-            past = it.service.past(mine.client, first)
-            assert past is not None
-            assert past["outcome"] == "done"
+            first_job = testbed.service.jobs.find(first)
+            assert first_job is not None
+            record = testbed.service.past(first_job.client, first)
+            assert record is not None
+            assert record["outcome"] == "done"
             second = await client.request("digits")
-            await eventually(lambda: not it.service.jobs.live())
+            await eventually(lambda: not testbed.service.jobs.live())
             assert (await client.good("GET", f"/v2/jobs/{second}"))["outcome"] == "done"
             room = 1 << 20
             assert (await client.call("POST", "/v2/models/digits/requests", {}))[0] == 507

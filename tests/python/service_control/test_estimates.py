@@ -45,8 +45,8 @@ def test_the_first_run_replaces_the_guess(forecast: Forecast) -> None:
 
 def test_runs_that_grew_by_nothing_do_not_starve_the_next(forecast: Forecast) -> None:
     large = replace(forecast, memory_bytes_server=2**30)
-    for of, least in ((forecast, MEMORY_FLOOR), (large, 2**29)):
-        profiles, estimates = expecting(of)
+    for cost, least in ((forecast, MEMORY_FLOOR), (large, 2**29)):
+        profiles, estimates = expecting(cost)
         for _ in range(200):
             profiles.observe(KEY, estimates.measured(KEY, Usage(1.0, 0)))
         assert profiles.estimate(KEY).memory >= least

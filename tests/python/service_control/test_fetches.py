@@ -36,29 +36,29 @@ def play(folder: Path, key_folder: Path, kept_program: Path) -> Play:
         async def main() -> None:
             options.setdefault("accepts", make_policy(encrypts="weights"))
             async with (
-                scene(folder, key_folder, program, **options) as it,
-                ServiceCaller(it.address, key_folder, folder / "client", "client") as caller,
+                scene(folder, key_folder, program, **options) as testbed,
+                ServiceCaller(testbed.address, key_folder, folder / "client", "client") as caller,
             ):
-                await act(it, caller)
+                await act(testbed, caller)
 
         asyncio.run(main())
 
     return run
 
 
-async def fetch(caller: ServiceCaller, **more: Any) -> tuple[int, Any, Any]:
+async def fetch(caller: ServiceCaller, **fields: Any) -> tuple[int, Any, Any]:
     """Asks for a fetch."""
-    return await caller.ask("POST", REQUESTS, MODE | {"fetch": True} | more)
+    return await caller.ask("POST", REQUESTS, MODE | {"fetch": True} | fields)
 
 
-async def fetched(it: Scene, caller: ServiceCaller, **outcome: Any) -> Any:
+async def fetched(testbed: Scene, caller: ServiceCaller, **outcome: Any) -> Any:
     """A fetch that ends well; what the client reads of it."""
     status, job, _ = await fetch(caller)
     assert status == 202, job
     path = f"/v2/jobs/{job['id']}"
-    running = await it.executor.granted("fetch")
+    running = await testbed.executor.granted("fetch")
     assert (await caller.good("GET", path))["state"] == "fetching"
-    it.executor.finish(running.job, **outcome)
+    testbed.executor.finish(running.job, **outcome)
     document = await caller.good("GET", path)
     while document["state"] != "ended":
         document = await caller.good("GET", f"{path}?wait=5&seen={document['sequence']}")
@@ -66,14 +66,14 @@ async def fetched(it: Scene, caller: ServiceCaller, **outcome: Any) -> Any:
 
 
 def test_the_default_policy_refuses_and_says_what_it_accepts(play: Play) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         for body in (MODE, MODE | {"fetch": True}):
             status, answer, _ = await caller.ask("POST", REQUESTS, body)
             assert (status, answer["reason"]) == (403, "policy")
             assert answer["error"].endswith(
                 "does not accept encrypts weights: accepted for you: masks"
             )
-        assert it.executor.jobs == {}
+        assert testbed.executor.jobs == {}
         await caller.good("POST", REQUESTS, {"encrypts": "masks"})
 
     play(act, accepts=make_policy())
@@ -81,29 +81,29 @@ def test_the_default_policy_refuses_and_says_what_it_accepts(play: Play) -> None
 
 def test_a_policy_accepts_them_of_one_client_alone(play: Play, tmp_path: Path) -> None:
     file = tmp_path / "policy.toml"
-    for who, status in (("privet client", 202), ("somebody else", 403)):
-        file.write_text(f'[clients."{who}".accepts]\nencrypts = ["masks", "weights"]\n')
+    for name, status in (("privet client", 202), ("somebody else", 403)):
+        file.write_text(f'[clients."{name}".accepts]\nencrypts = ["masks", "weights"]\n')
 
-        async def act(it: Scene, caller: ServiceCaller, status: int = status) -> None:
+        async def act(testbed: Scene, caller: ServiceCaller, status: int = status) -> None:
             assert (await fetch(caller))[0] == status
 
         play(act, accepts=make_policy(file))
 
 
 def test_a_fetch_is_a_job_on_one_core_and_no_answer(play: Play) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
-        document = await fetched(it, caller, seconds=0.01)
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
+        document = await fetched(testbed, caller, seconds=0.01)
         assert (document["kind"], document["outcome"]) == ("fetch", "done")
         assert document["encrypts"] == "weights"
-        (running,) = it.executor.jobs.values()
+        (running,) = testbed.executor.jobs.values()
         grant = running.grant
         assert (grant.phase, grant.material, len(grant.cores)) == ("fetch", None, 1)
         assert grant.suite == "gmw log exact kept-weights"
         # What a quick link took is not held against the next.
-        (job,) = [it for it in it.service.profiles.rows() if it["suite"].endswith("fetch")]
+        (job,) = [row for row in testbed.service.profiles.rows() if row["suite"].endswith("fetch")]
         assert job["seconds"] > 0.5
         assert grant.seconds >= 60
-        (run,) = it.service.timeline.runs()
+        (run,) = testbed.service.timeline.runs()
         assert run.phase == "fetch"
         assert (await caller.ask("POST", REQUESTS, MODE))[0] == 202
         assert (await caller.ask("POST", REQUESTS, MODE))[0] == 429
@@ -115,23 +115,23 @@ def test_a_fetch_is_a_job_on_one_core_and_no_answer(play: Play) -> None:
 def test_a_client_fetches_one_at_a_time_and_not_again_and_again(
     play: Play, key_folder: Path, folder: Path
 ) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         assert (await fetch(caller))[0] == 202
-        running = await it.executor.granted("fetch")
+        running = await testbed.executor.granted("fetch")
         for _ in range(2):
             status, answer, headers = await fetch(caller)
             assert (status, int(headers["Retry-After"])) == (429, 5), answer
-        async with ServiceCaller(it.address, key_folder, folder / "o", "operator") as other:
+        async with ServiceCaller(testbed.address, key_folder, folder / "o", "operator") as other:
             # Of two cores one is for others.
             assert (await fetch(other))[0] == 429
-            it.executor.finish(running.job)
+            testbed.executor.finish(running.job)
             for _ in range(FETCHES - 1):
-                await fetched(it, caller)
+                await fetched(testbed, caller)
             status, answer, headers = await fetch(caller)
             assert (status, answer["reason"]) == (429, "fetches")
             assert "keep them" in answer["error"]
             assert int(headers["Retry-After"]) > 10_000
-            await fetched(it, other)
+            await fetched(testbed, other)
 
     play(act)
 
@@ -139,18 +139,18 @@ def test_a_client_fetches_one_at_a_time_and_not_again_and_again(
 def test_a_fetch_that_is_refused_counts_as_none(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         def full(_: Any) -> None:
             raise Refused(Why.FULL, "the queue is full")
 
         with monkeypatch.context() as patch:
-            patch.setattr(it.service.driver, "submit", full)
+            patch.setattr(testbed.service.driver, "submit", full)
             for _ in range(FETCHES + 1):
                 status, answer, _ = await fetch(caller)
                 assert (status, answer["reason"]) != (429, "fetches")
                 assert status >= 400
         for _ in range(FETCHES):
-            await fetched(it, caller)
+            await fetched(testbed, caller)
         status, answer, _ = await fetch(caller)
         assert (status, answer["reason"]) == (429, "fetches")
 
@@ -158,11 +158,11 @@ def test_a_fetch_that_is_refused_counts_as_none(
 
 
 def test_there_is_nothing_to_fetch_in_other_modes(play: Play) -> None:
-    async def act(it: Scene, caller: ServiceCaller) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
         for other in ({"encrypts": "masks"}, {"encrypts": None, "suite": "gmw"}):
             body = {key: value for key, value in {**MODE, **other}.items() if value is not None}
             status, answer, _ = await caller.ask("POST", REQUESTS, body | {"fetch": True})
             assert (status, "keep nothing" in answer["error"]) == (400, True)
-        assert it.executor.jobs == {}
+        assert testbed.executor.jobs == {}
 
     play(act)

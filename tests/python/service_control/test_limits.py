@@ -19,13 +19,13 @@ from privet.service.limits import Bucket, Buckets
 def test_no_stretch_of_time_gets_more_than_its_share(
     rate: float, size: float, gaps: list[float]
 ) -> None:
-    bucket, now, taken = Bucket(rate, size, 0.0), 0.0, []
+    bucket, now, times = Bucket(rate, size, 0.0), 0.0, []
     for gap in gaps:
         now += gap
         if bucket.take(now) == 0.0:
-            taken.append(now)
-    for first, start in enumerate(taken):
-        for count, end in enumerate(taken[first:], 1):
+            times.append(now)
+    for first, start in enumerate(times):
+        for count, end in enumerate(times[first:], 1):
             assert count <= size + rate * (end - start) + 1e-6
 
 
@@ -41,12 +41,12 @@ def test_whoever_waits_as_told_is_served(rate: float, size: int) -> None:
 
 
 @given(st.floats(0.1, 50), st.integers(1, 20), st.floats(0, 1000))
-def test_what_was_given_at_once_is_waited_for(rate: float, size: int, more: float) -> None:
+def test_what_was_given_at_once_is_waited_for(rate: float, size: int, extra: float) -> None:
     bucket = Bucket(rate, size, 0.0)
     assert bucket.take(0.0) == 0.0
-    bucket.charge(0.0, more)
+    bucket.charge(0.0, extra)
     wait = bucket.take(0.0)
-    assert wait == pytest.approx(max(0.0, (more + 2 - size) / rate))
+    assert wait == pytest.approx(max(0.0, (extra + 2 - size) / rate))
     if wait:
         assert bucket.take(wait + 1e-6) == 0.0
 
@@ -85,35 +85,37 @@ def test_the_number_of_buckets_is_bounded(monkeypatch: pytest.MonkeyPatch) -> No
 )
 def test_counts_of_open_jobs_are_those_of_the_jobs(changes: list[tuple[int, Any]]) -> None:
     jobs, kinds = Jobs(), ("notice", "request", "ahead", "session")
-    added: dict[int, Job] = {}
+    by_number: dict[int, Job] = {}
     for number, state in changes:
-        if number not in added:
+        if number not in by_number:
             version: Any = SimpleNamespace(model=f"m{number % 2}")
             kind: Any = kinds[number % len(kinds)]
             client, none = f"c{number % 3}", cast(Any, None)
-            added[number] = Job(f"{number}", client, kind, version, none, 1, None, 0.0)
-            jobs.add(added[number])
-        if added[number].state != "ended":
-            added[number].state = state
-            jobs.changed(added[number])
+            by_number[number] = Job(f"{number}", client, kind, version, none, 1, None, 0.0)
+            jobs.add(by_number[number])
+        if by_number[number].state != "ended":
+            by_number[number].state = state
+            jobs.changed(by_number[number])
     is_open = [
-        it
-        for it in added.values()
-        if it.kind != "ahead"
-        and it.state != "ended"
-        and (it.kind == "request" or it.state != "prepared")
+        job
+        for job in by_number.values()
+        if job.kind != "ahead"
+        and job.state != "ended"
+        and (job.kind == "request" or job.state != "prepared")
     ]
-    assert {it.id for it in jobs.open()} == {it.id for it in is_open}
+    assert {job.id for job in jobs.open()} == {job.id for job in is_open}
     assert jobs.count_open() == len(is_open)
     for model in ("m0", "m1"):
-        of_model = [it for it in is_open if it.version.model == model]
+        of_model = [job for job in is_open if job.version.model == model]
         assert jobs.count_open(model) == len(of_model)
         for client in ("c0", "c1", "c2"):
-            assert jobs.count_open(model, client) == sum(it.client == client for it in of_model)
+            assert jobs.count_open(model, client) == sum(job.client == client for job in of_model)
             live = {
-                it.id for it in added.values() if (it.client, it.state != "ended") == (client, 1)
+                job.id
+                for job in by_number.values()
+                if (job.client, job.state != "ended") == (client, 1)
             }
-            assert {it.id for it in jobs.live_of(client)} == live
+            assert {job.id for job in jobs.live_of(client)} == live
 
 
 def test_a_job_that_ended_is_never_open_again() -> None:
@@ -151,9 +153,9 @@ def test_of_jobs_that_ended_those_that_changed_last_are_remembered(
     jobs.changed(by_id["b"], quietly=True)
     for id in "ef":
         add(id)
-    known = {id for id in "abcdefo" if jobs.find(id) is not None}
+    ids = {id for id in "abcdefo" if jobs.find(id) is not None}
     # c and then a were the first to change; d, e and f live.
-    assert known == set("bdefo")
+    assert ids == set("bdefo")
     assert {id for id in "abcdef" if jobs.keyed("c", f"key-{id}")} == set("bdef")
     for id in "gh":
         add(id)

@@ -30,9 +30,11 @@ def test_only_clients_that_wait_for_news_are_granted_jobs(
 
     async def main() -> None:
         async with (
-            scene(folder, key_folder, program, executor, bounds=Limits(absent_seconds=1.5)) as it,
-            ServiceCaller(it.address, key_folder, folder / "c") as client,
-            ServiceCaller(it.address, key_folder, folder / "a", "absent") as absent,
+            scene(
+                folder, key_folder, program, executor, bounds=Limits(absent_seconds=1.5)
+            ) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "c") as client,
+            ServiceCaller(testbed.address, key_folder, folder / "a", "absent") as absent,
         ):
             left = [await absent.request("digits", key=f"k{n}") for n in range(5)]
             id = await client.request("digits")
@@ -42,9 +44,9 @@ def test_only_clients_that_wait_for_news_are_granted_jobs(
                 pass
             assert {job.partition("/")[0] for job in executor.jobs} == {id}
             # One that comes back in time finds its job by its key, and is served; others are not.
-            again = await absent.request("digits", key="k0")
-            assert again == left[0]
-            await eventually(lambda: not it.service.jobs.live())
+            repeat = await absent.request("digits", key="k0")
+            assert repeat == left[0]
+            await eventually(lambda: not testbed.service.jobs.live())
             job = await absent.good("GET", f"/v2/jobs/{left[1]}")
             assert job["outcome"] == "cancelled"
             assert "left" in job["reason"]
@@ -69,28 +71,28 @@ def test_a_job_of_a_client_that_calls_no_more_is_taken_back_for_others(
 
     async def main() -> None:
         async with (
-            scene(folder, key_folder, program, executor, bounds=bounds) as it,
-            ServiceCaller(it.address, key_folder, folder / "c") as client,
-            ServiceCaller(it.address, key_folder, folder / "f", "first") as first,
-            ServiceCaller(it.address, key_folder, folder / "s", "second") as second,
+            scene(folder, key_folder, program, executor, bounds=bounds) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "c") as client,
+            ServiceCaller(testbed.address, key_folder, folder / "f", "first") as first,
+            ServiceCaller(testbed.address, key_folder, folder / "s", "second") as second,
         ):
             wish = {"wait": 60}
             reply = await first.good("POST", "/v2/models/digits/requests", wish)
             (go,) = reply["news"]["jobs"][0]["go"]
-            lost = asyncio.create_task(second.good("POST", "/v2/models/digits/requests", wish))
+            call = asyncio.create_task(second.good("POST", "/v2/models/digits/requests", wish))
             await asyncio.sleep(0.1)
             id = await client.request("digits")
             job = await until(client, id, "preparing")
             # The second was asked: its call ended long before its time, and it did not call again.
-            assert lost.done()
-            assert (await lost)["news"]["jobs"][0]["go"] == []
+            assert call.done()
+            assert (await call)["news"]["jobs"][0]["go"] == []
             # The first is in line again once it calls, and has as much time as before.
             executor.finish(job["go"][0]["job"], material="a" * 32)
             executor.finish((await executor.granted("infer")).job)
-            seen = (await first.good("GET", "/v2/jobs"))["sequence"]
-            again = await first.good("GET", f"/v2/jobs/{reply['id']}?wait=5&seen={seen}")
-            assert again["go"][0]["job"] != go["job"]
-            assert again["go"][0]["grace"] == go["grace"]
+            sequence = (await first.good("GET", "/v2/jobs"))["sequence"]
+            repeat = await first.good("GET", f"/v2/jobs/{reply['id']}?wait=5&seen={sequence}")
+            assert repeat["go"][0]["job"] != go["job"]
+            assert repeat["go"][0]["grace"] == go["grace"]
 
     asyncio.run(main())
 
@@ -105,9 +107,9 @@ async def granted_first(
     keys.issue(key_folder, "first")
     bounds = Limits(absent_seconds=30.0, answer_seconds=answer_seconds)
     async with (
-        scene(folder, key_folder, program, executor, bounds=bounds) as it,
-        ServiceCaller(it.address, key_folder, folder / "c") as client,
-        ServiceCaller(it.address, key_folder, folder / "f", "first") as first,
+        scene(folder, key_folder, program, executor, bounds=bounds) as testbed,
+        ServiceCaller(testbed.address, key_folder, folder / "c") as client,
+        ServiceCaller(testbed.address, key_folder, folder / "f", "first") as first,
     ):
         reply = await first.good("POST", "/v2/models/digits/requests", {"wait": 60})
         (go,) = reply["news"]["jobs"][0]["go"]
@@ -151,9 +153,9 @@ def test_a_client_that_calls_keeps_its_job_although_others_wait(
             client, first, _, go = parties
             await first.good("GET", "/v2/jobs")
             id = await client.request("digits")
-            seen = (await client.good("GET", f"/v2/jobs/{id}"))["sequence"]
-            waited = await client.good("GET", f"/v2/jobs/{id}?wait=1.5&seen={seen}")
-            assert waited["state"] == "queued"
+            sequence = (await client.good("GET", f"/v2/jobs/{id}"))["sequence"]
+            document = await client.good("GET", f"/v2/jobs/{id}?wait=1.5&seen={sequence}")
+            assert document["state"] == "queued"
             assert not executor.jobs[go["job"]].end.done()
 
     asyncio.run(main())

@@ -25,45 +25,47 @@ SUITE = "suite=gmw linear exact tables"
 def values(text: str) -> dict[str, float]:
     """Samples by name and labels."""
     return {
-        " ".join([it.name, *(f"{key}={it.labels[key]}" for key in sorted(it.labels))]): it.value
+        " ".join(
+            [sample.name, *(f"{key}={sample.labels[key]}" for key in sorted(sample.labels))]
+        ): sample.value
         for family in text_string_to_metric_families(text)
-        for it in family.samples
+        for sample in family.samples
     }
 
 
-async def announce(it: Scene, caller: ServiceCaller) -> tuple[str, str]:
+async def announce(testbed: Scene, caller: ServiceCaller) -> tuple[str, str]:
     """A notice whose material is made, and the metrics then."""
     notice = await caller.notify("digits")
-    it.executor.finish((await it.executor.granted("prepare")).job)
-    await eventually(lambda: len(it.service.driver.scheduler.material.unused()) == 1)
+    testbed.executor.finish((await testbed.executor.granted("prepare")).job)
+    await eventually(lambda: len(testbed.service.driver.scheduler.material.unused()) == 1)
     return notice, str((await caller.call("GET", "/metrics"))[1])
 
 
-async def work(it: Scene, caller: ServiceCaller) -> str:
+async def work(testbed: Scene, caller: ServiceCaller) -> str:
     """A notice, its request, one that fails, one that is refused; the metrics afterwards."""
-    notice, text = await announce(it, caller)
-    between = values(text)
-    assert between[f"privet_stock model=digits/1 {SUITE}"] == 1
-    assert between["privet_queue_length queue=transit"] == 1
-    assert between["privet_queue_oldest_seconds queue=transit"] > 0
-    assert between["privet_queue_oldest_seconds queue=pre"] == 0
+    notice, text = await announce(testbed, caller)
+    middle = values(text)
+    assert middle[f"privet_stock model=digits/1 {SUITE}"] == 1
+    assert middle["privet_queue_length queue=transit"] == 1
+    assert middle["privet_queue_oldest_seconds queue=transit"] > 0
+    assert middle["privet_queue_oldest_seconds queue=pre"] == 0
     await caller.request("digits", notice=notice)
-    it.executor.finish((await it.executor.granted("infer")).job)
+    testbed.executor.finish((await testbed.executor.granted("infer")).job)
     await caller.request("digits")
-    it.executor.fail((await it.executor.granted("prepare")).job, "absent")
+    testbed.executor.fail((await testbed.executor.granted("prepare")).job, "absent")
     await caller.call("POST", "/v2/models/digits/requests", {"suite": "fss"})
     await caller.request("digits")
-    await it.executor.granted("prepare")
+    await testbed.executor.granted("prepare")
     return str((await caller.call("GET", "/metrics"))[1])
 
 
 def test_metrics_count_what_happened(folder: Path, key_folder: Path, program: Path) -> None:
     async def main() -> None:
         async with (
-            scene(folder, key_folder, program) as it,
-            ServiceCaller(it.address, key_folder, folder / "o", "operator") as caller,
+            scene(folder, key_folder, program) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "o", "operator") as caller,
         ):
-            text = await work(it, caller)
+            text = await work(testbed, caller)
             figures = values(text)
             expected = {
                 f"privet_submissions_total kind=request model=digits/1 {SUITE}": 3,
@@ -99,19 +101,19 @@ def test_logs_are_json_and_keep_secrets(
 
     async def main() -> None:
         async with (
-            scene(folder, key_folder, program, gate=Gate(tokens=(token,))) as it,
-            ServiceCaller(it.address, key_folder, folder / "o", "operator") as caller,
+            scene(folder, key_folder, program, gate=Gate(tokens=(token,))) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "o", "operator") as caller,
         ):
             caller.headers = {"Authorization": f"Bearer {TOKEN}"}
-            await work(it, caller)
+            await work(testbed, caller)
 
     with caplog.at_level(logging.DEBUG, "privet"):
         asyncio.run(main())
     lines = [JsonLines().format(record) for record in caplog.records]
     records = [json.loads(line) for line in lines]
     assert all({"time", "level", "source", "message"} <= set(line) for line in records)
-    ended = [line for line in records if line["message"] == "ended"]
-    assert [line["outcome"] for line in ended] == ["done", "done", "failed"]
+    ends = [line for line in records if line["message"] == "ended"]
+    assert [line["outcome"] for line in ends] == ["done", "done", "failed"]
     text = "\n".join(lines)
     for secret in (TOKEN, token.digest, (key_folder / "server.key").read_text().splitlines()[1]):
         assert secret not in text
@@ -161,17 +163,17 @@ def test_the_dashboard_asks_for_what_there_is(
 ) -> None:
     async def main() -> str:
         async with (
-            scene(folder, key_folder, program) as it,
-            ServiceCaller(it.address, key_folder, folder / "o", "operator") as caller,
+            scene(folder, key_folder, program) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "o", "operator") as caller,
         ):
-            return await work(it, caller)
+            return await work(testbed, caller)
 
     observer = Observer()
     observer.models["digits"].add(1.0, done=True)
     observer.calls["/v2", 200] += 1
-    there = series(asyncio.run(main()) + observer.metrics())
+    available = series(asyncio.run(main()) + observer.metrics())
     # What lay ready was used by then.
-    there["privet_stock"] |= {"model", "suite"}
+    available["privet_stock"] |= {"model", "suite"}
     panels = json.loads(DASHBOARD.read_text())["panels"]
     assert len(panels) == len({panel["title"] for panel in panels}) > 10
     for panel in panels:
@@ -179,13 +181,13 @@ def test_the_dashboard_asks_for_what_there_is(
             names, labels = asked(target)
             assert names, panel["title"]
             for name in names:
-                assert labels <= there[name], (panel["title"], name)
-    shown = {name for it in panels for t in it["targets"] for name in asked(t)[0]}
+                assert labels <= available[name], (panel["title"], name)
+    series_names = {name for entry in panels for t in entry["targets"] for name in asked(t)[0]}
     missed = {
         name.removesuffix("_bucket")
-        for name in there
+        for name in available
         if not re.search("_(sum|count|created)$", name)
-    } - {name.removesuffix("_bucket") for name in shown}
+    } - {name.removesuffix("_bucket") for name in series_names}
     assert missed == set(), "no metric is left out"
 
 

@@ -32,54 +32,56 @@ def look(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
 
     def run(act: Look, scheme: str = "light", role: str = "operator") -> None:
         async def main() -> None:
-            said: list[str] = []
-            async with scene(folder, key_folder, program, gate=Gate()) as it:
-                origin = f"https://{it.address}"
+            messages: list[str] = []
+            async with scene(folder, key_folder, program, gate=Gate()) as testbed:
+                origin = f"https://{testbed.address}"
                 options = {"color_scheme": scheme, "viewport": {"width": 1280, "height": 900}}
                 async with browsing(origin, key_folder, role, **options) as context:
                     page = await context.new_page()
-                    page.on("console", lambda message: said.append(message.text))
-                    page.on("pageerror", lambda error: said.append(str(error)))
+                    page.on("console", lambda message: messages.append(message.text))
+                    page.on("pageerror", lambda error: messages.append(str(error)))
                     requests: list[str] = []
                     page.on("request", lambda request: requests.append(request.url))
                     await page.goto(f"{origin}/")
-                    await act(it, page)
+                    await act(testbed, page)
                     assert [url for url in requests if not url.startswith(origin)] == []
-            assert said == []
+            assert messages == []
 
         asyncio.run(main())
 
     return run
 
 
-def submit(it: Scene, count: int, notices: int = 0) -> None:
+def submit(testbed: Scene, count: int, notices: int = 0) -> None:
     """Requests and notices of one client."""
-    version = it.service.repository.version("digits")
+    version = testbed.service.repository.version("digits")
     assert version is not None
     for _ in range(count):
-        it.service.submit(CLIENT, None, version, RequestBody())
+        testbed.service.submit(CLIENT, None, version, RequestBody())
     for _ in range(notices):
-        it.service.submit(CLIENT, None, version, NoticeBody())
+        testbed.service.submit(CLIENT, None, version, NoticeBody())
 
 
-def ran(it: Scene, model: str, ended: float, *seconds: float, failure: str | None = None) -> None:
+def ran(
+    testbed: Scene, model: str, end: float, *seconds: float, failure: str | None = None
+) -> None:
     """Inferences of a model that all ended at a time, after so many seconds each."""
-    for took in seconds:
-        name = f"{model} {ended} {took}"
-        times = (ended - took, ended, took)
-        whose = (model + "/1@ab", "gmw linear exact tables", 1, "here", (0,))
-        it.service.timeline.add(JobRun(name, name, "on", *whose, *times, 0, failure))
+    for duration in seconds:
+        name = f"{model} {end} {duration}"
+        times = (end - duration, end, duration)
+        facts = (model + "/1@ab", "gmw linear exact tables", 1, "here", (0,))
+        testbed.service.timeline.add(JobRun(name, name, "on", *facts, *times, 0, failure))
 
 
-def earlier(it: Scene) -> float:
+def earlier(testbed: Scene) -> float:
     """Inferences of three models in the last three minutes; the start of their first quarter of a
     minute, as which they are drawn."""
     first = 15.0 * (time.time() // 15 - 6)
-    ran(it, "digits", first + 1, *(0.1 * count for count in range(1, 21)))
-    ran(it, "trees", first + 2, 0.5)
-    ran(it, "broken", first + 3, 9.0, failure="failed")
-    ran(it, "digits", first + 16, 3.0, 5.0, 4.0)
-    ran(it, "trees", first + 47, 0.7)
+    ran(testbed, "digits", first + 1, *(0.1 * count for count in range(1, 21)))
+    ran(testbed, "trees", first + 2, 0.5)
+    ran(testbed, "broken", first + 3, 9.0, failure="failed")
+    ran(testbed, "digits", first + 16, 3.0, 5.0, 4.0)
+    ran(testbed, "trees", first + 47, 0.7)
     return first
 
 
@@ -93,18 +95,18 @@ async def says(page: Page, place: str, text: str) -> None:
 
 
 def test_queues_stock_and_counts_are_live(look: Callable[..., None]) -> None:
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         await says(page, "#health", "ready")
         await says(page, "#stock", "No material is ready.")
-        submit(it, 5, notices=1)
+        submit(testbed, 5, notices=1)
         await says(page, "[data-queue=pre]", "pre 4")
         await says(page, ".tile:nth-child(1)", "2 / 2")
-        for job in list(it.executor.jobs):
-            it.executor.finish(job)
+        for job in list(testbed.executor.jobs):
+            testbed.executor.finish(job)
         await says(page, ".tile:nth-child(4)", "2")
-        while it.service.jobs.open():
-            for job in list(it.executor.jobs):
-                it.executor.finish(job)
+        while testbed.service.jobs.open():
+            for job in list(testbed.executor.jobs):
+                testbed.executor.finish(job)
             await asyncio.sleep(0.02)
         await says(page, "#stock", "gmw linear exact tables")
         await says(page, "[data-queue=transit]", "transit 1")
@@ -115,14 +117,14 @@ def test_queues_stock_and_counts_are_live(look: Callable[..., None]) -> None:
 
 
 def test_the_timeline_has_a_bar_for_each_job_on_each_core(look: Callable[..., None]) -> None:
-    async def act(it: Scene, page: Page) -> None:
-        submit(it, 1)
+    async def act(testbed: Scene, page: Page) -> None:
+        submit(testbed, 1)
         await page.wait_for_selector("rect.bar.pre")
-        prepared = await it.executor.granted("prepare")
-        it.executor.finish(prepared.job)
-        inferring = await it.executor.granted("infer")
+        prepared = await testbed.executor.granted("prepare")
+        testbed.executor.finish(prepared.job)
+        inferring = await testbed.executor.granted("infer")
         await page.wait_for_selector("rect.bar.on")
-        it.executor.fail(inferring.job, "failed")
+        testbed.executor.fail(inferring.job, "failed")
         await page.wait_for_selector("rect.bar.on.failed")
         assert await page.eval_on_selector_all("rect.track", "bars => bars.length") == 2
         # In one look, since all moves with the time.
@@ -141,11 +143,11 @@ def timeless(text: str) -> str:
 
 
 def test_the_timeline_works_by_keyboard(look: Callable[..., None]) -> None:
-    async def act(it: Scene, page: Page) -> None:
-        submit(it, 1)
-        prepared = await it.executor.granted("prepare")
-        it.executor.finish(prepared.job)
-        inferring = await it.executor.granted("infer")
+    async def act(testbed: Scene, page: Page) -> None:
+        submit(testbed, 1)
+        prepared = await testbed.executor.granted("prepare")
+        testbed.executor.finish(prepared.job)
+        inferring = await testbed.executor.granted("infer")
         await page.wait_for_selector("rect.bar.on")
         await page.focus("#timeline")
 
@@ -159,16 +161,16 @@ def test_the_timeline_works_by_keyboard(look: Callable[..., None]) -> None:
             return await bar.get_attribute("data-job")
 
         steps = ["ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowRight", "ArrowRight", "Home", "End"]
-        reached = [await chosen(key) for key in steps]
+        places = [await chosen(key) for key in steps]
         first, last = prepared.job, inferring.job
-        assert reached == [last, first, first, last, last, first, last]
+        assert places == [last, first, first, last, last, first, last]
         await says(page, "#readout", "T_on of digits/1")
         # What is drawn anew each second keeps the choice, and other keys go where they belong.
         assert await page.evaluate("document.activeElement.id") == "timeline"
         await page.keyboard.press("Tab")
         assert await page.evaluate("document.activeElement.id") != "timeline"
-        submit(it, 2)
-        other = await it.executor.granted("prepare")
+        submit(testbed, 2)
+        other = await testbed.executor.granted("prepare")
         await page.wait_for_selector(f"rect[data-job='{other.job}']")
         await page.focus("#timeline")
         row = "bar => bar.getAttribute('data-row')"
@@ -185,9 +187,9 @@ def test_the_timeline_works_by_keyboard(look: Callable[..., None]) -> None:
 
 
 def test_inference_times_are_drawn_by_model(look: Callable[..., None]) -> None:
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         await says(page, "#latency", "No inference ended in this time.")
-        first = earlier(it)
+        first = earlier(testbed)
         await page.wait_for_selector("#latency .part")
         table = await page.inner_text("#latencies tbody")
         # The percentiles of 23 and of 2 inferences; what failed counts for nothing.
@@ -196,10 +198,10 @@ def test_inference_times_are_drawn_by_model(look: Callable[..., None]) -> None:
             ["digits/1", "23", "1.20 s", "4.00 s"],
             ["trees/1", "2", "700 ms", "700 ms"],
         ]
-        drawn = await page.eval_on_selector_all(
+        marks = await page.eval_on_selector_all(
             "#latency .part", "all => all.map((it) => [it.dataset.model, Number(it.dataset.start)])"
         )
-        assert sorted(drawn) == [
+        assert sorted(marks) == [
             ["digits/1", first],
             ["digits/1", first + 15],
             ["trees/1", first],
@@ -220,8 +222,8 @@ def test_inference_times_are_drawn_by_model(look: Callable[..., None]) -> None:
 
 
 def test_inference_times_work_by_keyboard(look: Callable[..., None]) -> None:
-    async def act(it: Scene, page: Page) -> None:
-        first = earlier(it)
+    async def act(testbed: Scene, page: Page) -> None:
+        first = earlier(testbed)
         await page.wait_for_selector("#latency .part")
         await page.focus("#latency")
 
@@ -229,8 +231,8 @@ def test_inference_times_work_by_keyboard(look: Callable[..., None]) -> None:
             await page.keyboard.press(key)
             part = page.locator("#latency .part.chosen")
             assert await part.count() == 1
-            said = await page.inner_text("#latency-spoken")
-            assert said == await page.inner_text("#latency-readout")
+            text = await page.inner_text("#latency-spoken")
+            assert text == await page.inner_text("#latency-readout")
             start = await part.get_attribute("data-start")
             assert start is not None
             return await part.get_attribute("data-model"), float(start) - first
@@ -249,8 +251,8 @@ def test_inference_times_work_by_keyboard(look: Callable[..., None]) -> None:
         assert await chosen("ArrowRight") == ("trees/1", 45)
         assert await chosen("Home") == ("trees/1", 0)
         # What is drawn anew each second keeps the choice, and other keys go where they belong.
-        drawn = await page.get_attribute("body", "data-drawn")
-        await page.wait_for_function("it => document.body.dataset.drawn !== it", arg=drawn)
+        stamp = await page.get_attribute("body", "data-drawn")
+        await page.wait_for_function("it => document.body.dataset.drawn !== it", arg=stamp)
         assert await page.locator("#latency .part.chosen").count() == 1
         assert await page.evaluate("document.activeElement.id") == "latency"
         await page.keyboard.press("Tab")
@@ -263,16 +265,16 @@ def test_inference_times_work_by_keyboard(look: Callable[..., None]) -> None:
 
 
 def test_a_broken_version_and_the_drain_are_shown(look: Callable[..., None], folder: Path) -> None:
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         put_digits(folder / "repository", config="batch = 0\n")
         await says(page, "#models", "earlier files")
         await says(page, "#models", "batch is 0")
-        submit(it, 1)
-        draining = asyncio.create_task(it.service.drain())
+        submit(testbed, 1)
+        draining = asyncio.create_task(testbed.service.drain())
         await says(page, "#health", "draining")
-        it.executor.seconds = 0.0
-        for job in list(it.executor.jobs):
-            it.executor.finish(job)
+        testbed.executor.seconds = 0.0
+        for job in list(testbed.executor.jobs):
+            testbed.executor.finish(job)
         await draining
 
     look(act)
@@ -280,9 +282,9 @@ def test_a_broken_version_and_the_drain_are_shown(look: Callable[..., None], fol
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_nothing_keeps_people_from_reading_it(look: Callable[..., None], scheme: str) -> None:
-    async def act(it: Scene, page: Page) -> None:
-        submit(it, 3, notices=1)
-        earlier(it)
+    async def act(testbed: Scene, page: Page) -> None:
+        submit(testbed, 3, notices=1)
+        earlier(testbed)
         await says(page, "[data-queue=pre]", "pre 2")
         await page.wait_for_selector("#latency .part")
         await page.focus("#latency")
@@ -297,10 +299,10 @@ def test_nothing_keeps_people_from_reading_it(look: Callable[..., None], scheme:
 
 @pytest.mark.parametrize("width", [375, 1280])
 def test_no_screen_needs_scrolling_sideways(look: Callable[..., None], width: int) -> None:
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         await page.set_viewport_size({"width": width, "height": 800})
-        submit(it, 3)
-        earlier(it)
+        submit(testbed, 3)
+        earlier(testbed)
         await says(page, "[data-queue=pre]", "pre 1")
         await page.wait_for_selector("#latency .part")
         assert await page.evaluate("document.documentElement.scrollWidth") <= width

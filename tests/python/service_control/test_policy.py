@@ -25,10 +25,10 @@ def play(folder: Path, key_folder: Path, program: Path) -> Play:
     def run(act: Any, **options: Any) -> None:
         async def main() -> None:
             async with (
-                scene(folder, key_folder, program, **options) as it,
-                ServiceCaller(it.address, key_folder, folder / "client", "client") as caller,
+                scene(folder, key_folder, program, **options) as testbed,
+                ServiceCaller(testbed.address, key_folder, folder / "client", "client") as caller,
             ):
-                await act(it, caller)
+                await act(testbed, caller)
 
         asyncio.run(main())
 
@@ -39,18 +39,18 @@ ONE_BIT = {"truncation": "one-bit"}
 
 
 def test_a_weaker_mode_is_refused_before_it_is_a_job(play: Play) -> None:
-    async def refused(it: Scene, caller: ServiceCaller) -> None:
+    async def refused(testbed: Scene, caller: ServiceCaller) -> None:
         for kind in ("requests", "notices"):
             status, answer, _ = await caller.ask("POST", f"/v2/models/digits/{kind}", ONE_BIT)
             assert (status, answer["reason"]) == (403, "policy")
             assert answer["error"].endswith("accepted for you: exact")
-        assert it.service.jobs.open() == []
-        assert it.executor.jobs == {}
+        assert testbed.service.jobs.open() == []
+        assert testbed.executor.jobs == {}
         await caller.good("POST", "/v2/models/digits/requests", {})
 
-    async def served(it: Scene, caller: ServiceCaller) -> None:
+    async def served(testbed: Scene, caller: ServiceCaller) -> None:
         await caller.good("POST", "/v2/models/digits/requests", ONE_BIT)
-        assert it.service.jobs.open()
+        assert testbed.service.jobs.open()
 
     play(refused)
     play(served, accepts=make_policy(truncation="one-bit"))
@@ -63,16 +63,16 @@ def test_requests_are_counted_over_modes_and_restarts_and_notices_are_not(play: 
         await caller.good("POST", "/v2/models/digits/notices", {})
         await caller.good("POST", "/v2/models/digits/requests", {})
 
-    async def last(it: Scene, caller: ServiceCaller) -> None:
+    async def last(testbed: Scene, caller: ServiceCaller) -> None:
         await caller.good("POST", "/v2/models/digits/requests", {**ONE_BIT, "key": "once"})
         # The same call again is no other answer.
         await caller.good("POST", "/v2/models/digits/requests", {**ONE_BIT, "key": "once"})
-        admitted = len(it.service.jobs.open())
+        admitted = len(testbed.service.jobs.open())
         for body in ({}, ONE_BIT):
             status, answer, headers = await caller.ask("POST", "/v2/models/digits/requests", body)
             assert (status, answer["reason"]) == (429, "answers")
             assert 3000 < int(headers["Retry-After"]) <= 3600
-        assert len(it.service.jobs.open()) == admitted
+        assert len(testbed.service.jobs.open()) == admitted
         await caller.good("POST", "/v2/models/digits/notices", {})
 
     play(one, accepts=accepts)
@@ -85,11 +85,11 @@ def test_sessions_of_suite_ckks_are_held_to_the_same_policy(play: Play) -> None:
     light = Mode("ckks", scenario="encrypted-data", flooding="light")
     noisy = Mode("ckks", scenario="encrypted-data", flooding="statistical")
 
-    async def act(it: Scene, _visitor: ServiceCaller) -> None:
+    async def act(testbed: Scene, _visitor: ServiceCaller) -> None:
         with pytest.raises(NotAccepted, match="flooding light: accepted for you: statistical"):
-            it.service.admit("client", None, light, 0)
-        it.service.admit("client", None, noisy, 2)
+            testbed.service.admit("client", None, light, 0)
+        testbed.service.admit("client", None, noisy, 2)
         with pytest.raises(Exhausted):
-            it.service.admit("client", None, noisy, 1)
+            testbed.service.admit("client", None, noisy, 1)
 
     play(act, accepts=make_policy(answers_per_hour=2))

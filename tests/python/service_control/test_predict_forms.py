@@ -82,7 +82,7 @@ def folder(tmp_path: Path) -> Path:
 def test_a_table_has_a_field_for_each_feature_and_needs_no_mouse(
     look: Callable[..., None], folder: Path
 ) -> None:
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         await page.select_option("#model", "credit/1")
         names = await page.locator("#fields label").all_inner_texts()
         assert names == FEATURES
@@ -106,7 +106,7 @@ def test_a_table_has_a_field_for_each_feature_and_needs_no_mouse(
 def test_a_row_fills_the_fields_and_what_is_no_number_is_not_sent(
     look: Callable[..., None], folder: Path
 ) -> None:
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         await page.select_option("#model", "price/1")
         await page.click("#predict")
         await says(page, "#status", "number 1: a number from")
@@ -149,7 +149,7 @@ def test_a_picture_in_colours_is_taken_as_it_is(look: Callable[..., None], folde
     picture = io.BytesIO()
     Image.fromarray(pixels).resize((280, 280), Image.Resampling.NEAREST).save(picture, "png")
 
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         await page.select_option("#model", "colours/1")
         file: FilePayload = {
             "name": "picture.png",
@@ -167,7 +167,7 @@ def test_a_picture_in_colours_is_taken_as_it_is(look: Callable[..., None], folde
 
 
 def test_arrow_keys_draw_and_a_narrow_screen_shows_all(look: Callable[..., None]) -> None:
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         await page.select_option("#model", "colours/1")
         await page.focus("#pad")
         await page.keyboard.press("ArrowUp")
@@ -175,11 +175,11 @@ def test_arrow_keys_draw_and_a_narrow_screen_shows_all(look: Callable[..., None]
         await page.keyboard.press("Space")
         for _ in range(6):
             await page.keyboard.press("ArrowDown")
-        drawn = await page.evaluate(INK)
-        assert drawn > 500
+        ink = await page.evaluate(INK)
+        assert ink > 500
         await page.keyboard.press("Space")
         await page.keyboard.press("ArrowRight")
-        assert await page.evaluate(INK) == drawn
+        assert await page.evaluate(INK) == ink
         await page.set_viewport_size({"width": 375, "height": 800})
         for model in ("credit/1", "colours/1"):
             await page.select_option("#model", model)

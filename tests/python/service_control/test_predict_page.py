@@ -66,14 +66,14 @@ class Tap:
 
     def frames(self, session: int) -> list[bytes]:
         """Payloads of a session's frames, each of which is data."""
-        stream, listed = bytes(self.sessions[session]), []
+        stream, messages = bytes(self.sessions[session]), []
         while stream:
             assert stream[0] == 1
             length = int.from_bytes(stream[1:5], "little")
-            listed.append(stream[5 : 5 + length])
-            assert len(listed[-1]) == length
+            messages.append(stream[5 : 5 + length])
+            assert len(messages[-1]) == length
             stream = stream[5 + length :]
-        return listed
+        return messages
 
 
 @pytest.fixture
@@ -92,19 +92,19 @@ def look(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
 
     def run(act: Look, gate: Gate | None = None, **options: Any) -> None:
         async def main() -> None:
-            said: list[str] = []
+            messages: list[str] = []
             compiler = Builder(folder / "programs")
-            async with scene(folder, key_folder, program, gate=gate, compiler=compiler) as it:
-                origin = f"https://{it.address}"
+            async with scene(folder, key_folder, program, gate=gate, compiler=compiler) as testbed:
+                origin = f"https://{testbed.address}"
                 options["viewport"] = {"width": 1280, "height": 900}
                 async with browsing(origin, key_folder, "client", **options) as context:
                     page = await context.new_page()
-                    page.on("console", lambda message: said.append(message.text))
-                    page.on("pageerror", lambda error: said.append(str(error)))
+                    page.on("console", lambda message: messages.append(message.text))
+                    page.on("pageerror", lambda error: messages.append(str(error)))
                     await page.goto(f"{origin}/predict")
                     await says(page, "#status", "ready")
-                    await act(it, page)
-            assert said == []
+                    await act(testbed, page)
+            assert messages == []
 
         asyncio.run(main())
 
@@ -160,7 +160,7 @@ def test_a_drawn_digit_is_recognised_and_the_wire_has_ciphertexts_only(
 ) -> None:
     tap = Tap(monkeypatch)
 
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         await draw(page, SEVEN)
         levels = await seen(page)
         assert levels.max() > 200
@@ -169,7 +169,7 @@ def test_a_drawn_digit_is_recognised_and_the_wire_has_ciphertexts_only(
         assert label == str(np.argmax(expected)) == "7"
         assert np.abs(np.array(scores) - expected).max() < 0.05
         await says(page, "#costs", "sent")
-        version = it.service.repository.version("digits")
+        version = testbed.service.repository.version("digits")
         assert version is not None
         check_wire(tap.frames(0), plan_ckks(version.program.to_public_bytes()))
         stream = bytes(tap.sessions[0])
@@ -183,15 +183,17 @@ def check_wire(frames: list[bytes], plan: dict[str, Any]) -> None:
     """A session has a greeting, three requests of known words, keys, and ciphertexts, each of the
     size that the plan says, and nothing else."""
     assert len(frames[0]) == GREETING
-    asked = [json.loads(it) for it in frames[1:] if len(it) <= REQUEST_BYTES]
-    assert [it["request"] for it in asked] == ["describe", "keys", "infer"]
+    requests = [json.loads(frame) for frame in frames[1:] if len(frame) <= REQUEST_BYTES]
+    assert [request["request"] for request in requests] == ["describe", "keys", "infer"]
     words = {"request", "scenario", "program", "parameters", "batch"}
-    assert set().union(*asked) <= words
-    at = [json.loads(it)["request"] if len(it) <= REQUEST_BYTES else "" for it in frames[1:]]
-    keys, data = frames[at.index("keys") + 2 : at.index("infer") + 1], frames[-1:]
+    assert set().union(*requests) <= words
+    kinds = [
+        json.loads(frame)["request"] if len(frame) <= REQUEST_BYTES else "" for frame in frames[1:]
+    ]
+    keys, data = frames[kinds.index("keys") + 2 : kinds.index("infer") + 1], frames[-1:]
     assert len(keys) == 1 + plan["keys"]  # the first is an encryption of zero
-    assert sum(len(it) for it in keys) == plan["offline_bytes_client"]
-    assert at.index("infer") == len(at) - 2
+    assert sum(len(frame) for frame in keys) == plan["offline_bytes_client"]
+    assert kinds.index("infer") == len(kinds) - 2
     assert len(data[0]) == plan["online_bytes_client"]
 
 
@@ -200,7 +202,7 @@ def test_a_picture_and_a_second_question_under_the_same_keys(
 ) -> None:
     tap = Tap(monkeypatch)
 
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         for digit in ("3", "9"):
             await page.set_input_files("#file", ZOO / f"digit-{digit}.png")
             await page.wait_for_function(BRIGHT)
@@ -213,7 +215,7 @@ def test_a_picture_and_a_second_question_under_the_same_keys(
 
 
 def test_the_page_says_the_hash_of_the_module(look: Callable[..., None]) -> None:
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         digest = hashlib.sha256(module_paths()[0].read_bytes()).hexdigest()
         assert await page.inner_text("#hash") == digest
         await says(page, "#costs", "Module\t1")
@@ -226,14 +228,14 @@ def test_a_person_who_knows_the_token_is_served_and_nothing_logs_it(
 ) -> None:
     caplog.set_level(logging.DEBUG)
 
-    async def act(it: Scene, page: Page) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
         await draw(page, SEVEN)
         label, _ = await predict(page)
         assert label == "7"
 
-    known = Token(hashlib.sha256(TOKEN.encode()).hexdigest(), "visitors", operator=False)
+    token = Token(hashlib.sha256(TOKEN.encode()).hexdigest(), "visitors", operator=False)
     person = {"username": "anybody", "password": TOKEN}
-    look(act, Gate(tokens=(known,)), http_credentials=person)
+    look(act, Gate(tokens=(token,)), http_credentials=person)
     assert "session: inferred" in caplog.text
     for secret in (TOKEN, base64.b64encode(f"anybody:{TOKEN}".encode()).decode()):
         assert secret not in caplog.text

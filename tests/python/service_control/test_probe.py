@@ -13,9 +13,9 @@ from privet.service.service import Service
 
 
 def test_it_tells_health_and_metrics_alone() -> None:
-    why: list[str | None] = ["it starts", None]
+    reasons: list[str | None] = ["it starts", None]
     service = SimpleNamespace(
-        why_not_ready=lambda: why.pop(0),
+        why_not_ready=lambda: reasons.pop(0),
         metrics=SimpleNamespace(render=lambda: (b"privet_up 1\n", "text/plain; version=0.0.4")),
     )
 

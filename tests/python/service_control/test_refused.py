@@ -26,39 +26,39 @@ class StillOpen(AssertionError):
     """A stream goes on that should have ended."""
 
 
-def events(it: Scene, keys: Path, role: str, token: str) -> aiohttp.ClientSession:
+def events(testbed: Scene, keys: Path, role: str, token: str) -> aiohttp.ClientSession:
     """A session that follows the operator's events."""
     return aiohttp.ClientSession(
-        f"https://localhost:{it.address.rpartition(':')[2]}",
+        f"https://localhost:{testbed.address.rpartition(':')[2]}",
         connector=aiohttp.TCPConnector(ssl=tls(keys, role)),
         headers={"Authorization": f"Bearer {token}"},
     )
 
 
-@pytest.mark.parametrize("taken", ["certificate", "token", "role"])
+@pytest.mark.parametrize("credential", ["certificate", "token", "role"])
 def test_the_operators_events_end_when_their_reader_is_let_in_no_more(
-    folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, taken: str
+    folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, credential: str
 ) -> None:
     key_folder, revoked, tokens = tmp_path / "keys", tmp_path / "revoked", tmp_path / "tokens"
     keys.make(key_folder)
     revoked.write_text("")
     digest = hashlib.sha256(b"secret").hexdigest()
     tokens.write_text(f"{digest} ann operator\n")
-    role = "client" if taken == "role" else "operator"
+    role = "client" if credential == "role" else "operator"
     gate = Gate(tokens=tokens, revoked=Revoked(revoked))
 
     async def main() -> None:
         async with (
-            scene(folder, key_folder, program, gate=gate) as it,
-            events(it, key_folder, role, "secret") as session,
+            scene(folder, key_folder, program, gate=gate) as testbed,
+            events(testbed, key_folder, role, "secret") as session,
             session.get("/v2/events") as answer,
         ):
             assert answer.status == 200
             for _ in range(3):  # it goes on while nothing is taken away
                 assert await answer.content.readuntil(b"\n\n")
-            if taken == "certificate":
+            if credential == "certificate":
                 revoked.write_text(fingerprint(key_folder / "operator.pem"))
-            elif taken == "token":
+            elif credential == "token":
                 tokens.write_text(f"{hashlib.sha256(b'other').hexdigest()} ann operator\n")
             else:
                 tokens.write_text(f"{digest} ann\n")
@@ -93,14 +93,14 @@ def test_a_client_that_is_refused_again_and_again_fills_no_log(
     keys.issue(key_folder, "other")
 
     def lines() -> list[int]:
-        records = [it for it in caplog.records if it.message == "call"]
-        return [vars(it)["times"] for it in records if vars(it)["status"] >= 400]
+        records = [record for record in caplog.records if record.message == "call"]
+        return [vars(record)["times"] for record in records if vars(record)["status"] >= 400]
 
     async def main() -> None:
         async with (
-            scene(folder, key_folder, program) as it,
-            ServiceCaller(it.address, key_folder, folder / "c") as caller,
-            ServiceCaller(it.address, key_folder, folder / "o", "other") as other,
+            scene(folder, key_folder, program) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "c") as caller,
+            ServiceCaller(testbed.address, key_folder, folder / "o", "other") as other,
         ):
             for _ in range(20):
                 assert (await caller.call("GET", path))[0] in (403, 404)
@@ -122,8 +122,8 @@ def test_calls_of_operators_that_a_client_makes_count_among_its_own(
 ) -> None:
     async def main() -> None:
         async with (
-            scene(folder, key_folder, program, limits=ServiceLimits(calls_per_second=4)) as it,
-            ServiceCaller(it.address, key_folder, folder / "c") as caller,
+            scene(folder, key_folder, program, limits=ServiceLimits(calls_per_second=4)) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "c") as caller,
         ):
             codes = [(await caller.call("GET", "/v2/state"))[0] for _ in range(12)]
             assert codes[0] == 403
@@ -138,8 +138,8 @@ def test_an_origin_that_is_no_address_is_another_one(
 ) -> None:
     async def main() -> None:
         async with (
-            scene(folder, key_folder, program) as it,
-            ServiceCaller(it.address, key_folder, folder / "c") as caller,
+            scene(folder, key_folder, program) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "c") as caller,
         ):
             caller.headers["Origin"] = origin
             status, answer = await caller.call("POST", "/v2/models/digits/notices", {})

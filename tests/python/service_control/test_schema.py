@@ -34,28 +34,28 @@ class Example:
     words: tuple[str, ...] = option(Several(Text(("a", "b"))), "words", ("a",))
 
 
-def documents(of: type[Any]) -> st.SearchStrategy[Any]:
+def documents(kind: type[Any]) -> st.SearchStrategy[Any]:
     """JSON that has some right names."""
-    names = list(schema(of)["properties"])
+    names = list(schema(kind)["properties"])
     values = JSON | st.sampled_from(["gmw", "fss", "linear", 1, 0.5, "a", ["a"], ["b", "a"]])
     return JSON | st.dictionaries(st.sampled_from(names), values, max_size=4)
 
 
-@pytest.mark.parametrize("of", [Example, NoticeBody, RequestBody, ModelConfig])
-def test_whatever_is_read_fits_the_schema_and_the_rest_is_refused(of: type[Any]) -> None:
-    document_schema = schema(of)
+@pytest.mark.parametrize("kind", [Example, NoticeBody, RequestBody, ModelConfig])
+def test_whatever_is_read_fits_the_schema_and_the_rest_is_refused(kind: type[Any]) -> None:
+    document_schema = schema(kind)
 
-    @given(documents(of))
+    @given(documents(kind))
     def check(document: Any) -> None:
         problem = None
         try:
-            read(of, document, "here")
+            read(kind, document, "here")
         except Misuse as error:
             problem = str(error)
         if problem is not None:
             assert problem.startswith("here: ")
             return
-        given_only = {name: it for name, it in document.items() if it is not None}
+        given_only = {name: value for name, value in document.items() if value is not None}
         jsonschema.validate(given_only, document_schema)
 
     check()

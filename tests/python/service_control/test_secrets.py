@@ -89,20 +89,20 @@ def test_what_a_peer_says_when_it_breaks_off_is_in_no_line() -> None:
 @contextmanager
 def logged() -> Iterator[tuple[io.StringIO, io.StringIO]]:
     """All that is logged meanwhile: as a service prints it, and as Python does by default."""
-    ours, plain = io.StringIO(), io.StringIO()
+    json_log, plain = io.StringIO(), io.StringIO()
     root, before = logging.getLogger(), logging.getLogger().level
-    added = []
-    for stream, formatter in ((ours, JsonLines()), (plain, logging.Formatter("%(message)s"))):
+    log_handlers = []
+    for stream, formatter in ((json_log, JsonLines()), (plain, logging.Formatter("%(message)s"))):
         handler = logging.StreamHandler(stream)
         handler.setFormatter(formatter)
         root.addHandler(handler)
-        added.append(handler)
+        log_handlers.append(handler)
     root.setLevel(logging.DEBUG)
     try:
-        yield ours, plain
+        yield json_log, plain
     finally:
         root.setLevel(before)
-        for handler in added:
+        for handler in log_handlers:
             root.removeHandler(handler)
 
 
@@ -135,13 +135,13 @@ def test_the_service_repeats_no_secret(folder: Path, key_folder: Path, program: 
 
     async def main() -> None:
         async with (
-            scene(folder, key_folder, program, Pretender(0.01), gate) as it,
-            ServiceCaller(it.address, key_folder, folder / "c") as client,
-            ServiceCaller(it.address, key_folder, folder / "o", "operator") as operator,
+            scene(folder, key_folder, program, Pretender(0.01), gate) as testbed,
+            ServiceCaller(testbed.address, key_folder, folder / "c") as client,
+            ServiceCaller(testbed.address, key_folder, folder / "o", "operator") as operator,
         ):
             tls = client_tls(key_folder, "client")
             for text in framings("/v2/models/digits/requests"):
-                answers.append(await say(it.address, text, tls))
+                answers.append(await say(testbed.address, text, tls))
             client.headers = {"Authorization": f"Bearer {TOKEN}x"}
             assert (await client.call("GET", "/v2/jobs"))[0] == 401
             client.headers = {"Authorization": f"Bearer {TOKEN}"}
@@ -158,15 +158,15 @@ def test_the_service_repeats_no_secret(folder: Path, key_folder: Path, program: 
                 status, answer = await client.call(method, path, body)
                 answers.append(f"{status} {answer}".encode())
             async with asyncio.timeout(20):
-                while '"message": "ended"' not in ours.getvalue():
+                while '"message": "ended"' not in json_log.getvalue():
                     await client.good("GET", "/v2/jobs?wait=1&seen=0")
                     await asyncio.sleep(0.05)
             for path in ("/metrics", "/v2/state", "/openapi.json"):
                 documents.append(str(await operator.good("GET", path)))
 
-    with logged() as (ours, plain):
+    with logged() as (json_log, plain):
         asyncio.run(main())
-    text = ours.getvalue()
+    text = json_log.getvalue()
     everything: list[bytes | str] = [text, *documents, *answers]
     for output in everything:
         assert leaks(output) == [], output
@@ -182,9 +182,9 @@ def test_the_gateway_repeats_no_input(folder: Path) -> None:
     async def rest(exchange: Echo) -> None:
         app = application(cast(Exchange, exchange), MOST_BYTES)
         async with serving(app, "127.0.0.1", 0, None, shutdown=0.1) as (_, port):
-            bodies = [json.dumps(it).encode() for it in (body, short)]
+            bodies = [json.dumps(document).encode() for document in (body, short)]
             bodies += [bodies[1][:-3], b"[" * 5000 + SECRET.encode(), b"\xff" + SECRET.encode()]
-            posts = [_post(it) for it in bodies] + framings("/v2/models/m/infer")
+            posts = [_post(content) for content in bodies] + framings("/v2/models/m/infer")
             for text in posts:
                 answers.append(await say(f":{port}", text, None))
 
@@ -207,10 +207,10 @@ def test_the_gateway_repeats_no_input(folder: Path) -> None:
             await rest(exchange)
             await rpc(exchange)
 
-    with logged() as (ours, plain):
+    with logged() as (json_log, plain):
         asyncio.run(main())
     assert answers
-    everything: list[bytes | str] = [ours.getvalue(), *answers]
+    everything: list[bytes | str] = [json_log.getvalue(), *answers]
     for output in everything:
         assert leaks(output) == [], output
     assert "a call failed" in plain.getvalue()
@@ -234,12 +234,12 @@ def test_the_search_finds_what_aiohttp_itself_repeats(folder: Path) -> None:
             answers.append(await say(f":{runner.addresses[0][1]}", text, None))
         await runner.cleanup()
 
-    with logged() as (ours, plain):
+    with logged() as (json_log, plain):
         asyncio.run(main())
     assert {TOKEN.encode(), SECRET.encode()} <= set(leaks(plain.getvalue()))
     assert any(leaks(answer) for answer in answers)
     # The service's format alone keeps even these records to itself.
-    assert leaks(ours.getvalue()) == []
+    assert leaks(json_log.getvalue()) == []
 
 
 @pytest.mark.parametrize("text", [f"POST / HTTP/1.1\r\nAuthorization: Bearer {TOKEN}\r\n\r\n"])
@@ -247,7 +247,7 @@ def test_a_data_port_repeats_nothing(key_folder: Path, tmp_path: Path, text: str
     finished: queue.Queue[Finished] = queue.Queue()
     credentials = Credentials.from_directory(key_folder, "server")
     with (
-        logged() as (ours, plain),
+        logged() as (json_log, plain),
         Server(credentials, state=tmp_path, on_finished=finished.put) as server,
     ):
         server.start()
@@ -260,5 +260,5 @@ def test_a_data_port_repeats_nothing(key_folder: Path, tmp_path: Path, text: str
         session = finished.get(timeout=10)
     assert session.error is not None
     assert finished.empty()
-    for output in (ours.getvalue(), plain.getvalue(), repr(session)):
+    for output in (json_log.getvalue(), plain.getvalue(), repr(session)):
         assert leaks(output) == [], output

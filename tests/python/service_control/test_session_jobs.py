@@ -58,8 +58,12 @@ class Stage:
     """A service of `smooth` in suite `ckks`, whose inferences take both cores of the machine, and
     of `digits` in `gmw`, whose jobs take one and last until the executor is told to end them."""
 
-    def __init__(self, it: Scene, keys: Path, folder: Path) -> None:
-        self.service, self.executor, self.address = it.service, it.executor, it.address
+    def __init__(self, testbed: Scene, keys: Path, folder: Path) -> None:
+        self.service, self.executor, self.address = (
+            testbed.service,
+            testbed.executor,
+            testbed.address,
+        )
         self._keys, self._folder = keys, folder
 
     def client(self) -> ServiceClient:
@@ -87,10 +91,10 @@ class Stage:
         """A notice of `digits`, the job that holds a core for it, and a prediction that waits for
         both cores."""
         notice = await caller.notify("digits")
-        held = await self.executor.granted("prepare")
-        asked = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
+        job = await self.executor.granted("prepare")
+        inference = asyncio.create_task(client.infer("smooth", [X], terms=TERMS))
         await eventually(lambda: self.lengths() == (0, 1))
-        return notice, held, asked
+        return notice, job, inference
 
     def lengths(self) -> tuple[int, int]:
         """How many jobs wait for a T_pre, and for a T_on."""
@@ -133,8 +137,8 @@ def play(tmp_path: Path, key_folder: Path, smooth: Path, program: Path) -> Play:
             executor = kind(nodes=[Node("here", (0, 1), memory, "127.0.0.1")])
             async with scene(
                 tmp_path, key_folder, program, executor, compiler=build, **settings
-            ) as it:
-                await act(Stage(it, key_folder, tmp_path))
+            ) as testbed:
+                await act(Stage(testbed, key_folder, tmp_path))
 
         asyncio.run(main())
 
@@ -148,33 +152,37 @@ def assert_right(result: Result) -> None:
     assert np.abs(next(iter(result.outputs.values())) - expected).max() < 0.05
 
 
-async def failing(asked: asyncio.Task[Result]) -> PrivetError:
+async def failing(inference: asyncio.Task[Result]) -> PrivetError:
     """What a prediction failed with."""
     async with asyncio.timeout(20):
-        with pytest.raises(PrivetError) as caught:
-            await asked
-    return caught.value
+        with pytest.raises(PrivetError) as excinfo:
+            await inference
+    return excinfo.value
 
 
 def test_an_inference_waits_for_cores_and_then_runs(play: Play) -> None:
-    async def act(it: Stage) -> None:
-        alone = it.taken()
-        assert alone == (0, it.plan()["memory_bytes_model"])
-        async with it.client() as client, it.caller() as caller, it.caller("operator") as boss:
-            _, held, asked = await it.waiting(client, caller)
+    async def act(stage: Stage) -> None:
+        alone = stage.taken()
+        assert alone == (0, stage.plan()["memory_bytes_model"])
+        async with (
+            stage.client() as client,
+            stage.caller() as caller,
+            stage.caller("operator") as boss,
+        ):
+            _, job, inference = await stage.waiting(client, caller)
             state = await boss.good("GET", "/v2/state")
             resting = [run for run in state["running"] if run["suite"] == "ckks"]
-            keys = int(HEADROOM * it.plan()["memory_bytes_keys"])
+            keys = int(HEADROOM * stage.plan()["memory_bytes_keys"])
             assert [(run["phase"], run["cores"], run["memory"]) for run in resting] == [
                 ("pre", [], keys)
             ]
             assert [job["suite"] for job in state["queues"]["ready"]["first"]] == ["ckks"]
             await asyncio.sleep(0.3)
-            assert not asked.done()
-            assert it.taken()[0] == 1
-            it.executor.finish(held.job)
-            assert_right(await asked)
-            await eventually(lambda: it.taken()[1] == alone[1])
+            assert not inference.done()
+            assert stage.taken()[0] == 1
+            stage.executor.finish(job.job)
+            assert_right(await inference)
+            await eventually(lambda: stage.taken()[1] == alone[1])
             updates = await caller.good("GET", "/v2/jobs")
             jobs = [job for job in updates["jobs"] if job["suite"] == "ckks"]
             jobs.sort(key=lambda job: job["kind"], reverse=True)
@@ -198,13 +206,13 @@ def test_an_inference_waits_for_cores_and_then_runs(play: Play) -> None:
 
 
 def test_keys_wait_for_the_memory_of_another_session(play: Play, smooth: Path) -> None:
-    async def act(it: Stage) -> None:
-        async with it.client() as first, it.client() as second, it.caller() as caller:
-            _, held, asked = await it.waiting(first, caller)
+    async def act(stage: Stage) -> None:
+        async with stage.client() as first, stage.client() as second, stage.caller() as caller:
+            _, job, inference = await stage.waiting(first, caller)
             later = asyncio.create_task(second.infer("smooth", [X], terms=TERMS))
-            await eventually(lambda: it.lengths() == (1, 1))
-            it.executor.finish(held.job)
-            assert_right(await asked)
+            await eventually(lambda: stage.lengths() == (1, 1))
+            stage.executor.finish(job.job)
+            assert_right(await inference)
             assert_right(await later)
 
     # The process, one client, and the job of the other model: no second set of keys.
@@ -226,11 +234,11 @@ def test_a_model_that_does_not_fit_is_refused_with_the_figure(play: Play, smooth
     sizes = measure(smooth)
     most = int(sizes["model"] + HEADROOM * (sizes["keys"] + sizes["working"]))
 
-    async def act(it: Stage) -> None:
-        rows = {row.model: row for row in it.service.repository.rows()}
+    async def act(stage: Stage) -> None:
+        rows = {row.model: row for row in stage.service.repository.rows()}
         assert not rows["smooth"].ready
         assert f"more than the {(most - 10**6) / 1e6:.0f} MB" in str(rows["smooth"].error)
-        async with it.caller() as caller:
+        async with stage.caller() as caller:
             status, _ = await caller.call("GET", "/v2/models/smooth")
             assert status == 404
 
@@ -238,34 +246,34 @@ def test_a_model_that_does_not_fit_is_refused_with_the_figure(play: Play, smooth
 
 
 def test_a_client_that_leaves_the_queue_gives_its_memory_back(play: Play) -> None:
-    async def act(it: Stage) -> None:
-        alone = it.taken()[1]
-        async with it.client() as client, it.caller() as caller:
-            notice, _, asked = await it.waiting(client, caller)
-            asked.cancel()
-            await eventually(lambda: it.lengths() == (0, 0))
+    async def act(stage: Stage) -> None:
+        alone = stage.taken()[1]
+        async with stage.client() as client, stage.caller() as caller:
+            notice, _, inference = await stage.waiting(client, caller)
+            inference.cancel()
+            await eventually(lambda: stage.lengths() == (0, 0))
             await caller.good("DELETE", f"/v2/jobs/{notice}")
-            await eventually(lambda: it.taken() == (0, alone))
-            await asyncio.gather(asked, return_exceptions=True)
+            await eventually(lambda: stage.taken() == (0, alone))
+            await asyncio.gather(inference, return_exceptions=True)
 
     play(act)
 
 
 def test_a_process_that_dies_gives_all_back(play: Play) -> None:
-    async def act(it: Stage) -> None:
-        alone = it.taken()[1]
-        async with it.client() as client, it.caller() as caller:
-            notice, held, asked = await it.waiting(client, caller)
-            version = it.service.repository.version("smooth")
+    async def act(stage: Stage) -> None:
+        alone = stage.taken()[1]
+        async with stage.client() as client, stage.caller() as caller:
+            notice, job, inference = await stage.waiting(client, caller)
+            version = stage.service.repository.version("smooth")
             assert version is not None
-            model_server = it.service.model_servers.find(version)
+            model_server = stage.service.model_servers.find(version)
             assert model_server is not None
             assert model_server.process is not None
             model_server.process.kill()
-            await failing(asked)
-            await eventually(lambda: it.lengths() == (0, 0))
-            it.executor.finish(held.job)
-            await eventually(lambda: it.taken() == (0, alone))
+            await failing(inference)
+            await eventually(lambda: stage.lengths() == (0, 0))
+            stage.executor.finish(job.job)
+            await eventually(lambda: stage.taken() == (0, alone))
             assert_right(await client.infer("smooth", [X], terms=TERMS))
             await caller.good("DELETE", f"/v2/jobs/{notice}")
 
@@ -278,19 +286,19 @@ def test_a_session_that_leaves_without_an_answer_to_its_permit_gives_all_back(
     """Its client left while the permit was on its way: the process takes the end for the answer,
     does no work, and so tells of none that is over."""
 
-    async def act(it: Stage) -> None:
-        alone = it.taken()
-        version = it.service.repository.version("smooth")
+    async def act(stage: Stage) -> None:
+        alone = stage.taken()
+        version = stage.service.repository.version("smooth")
         assert version is not None
-        model_server = it.service.model_servers.find(version)
+        model_server = stage.service.model_servers.find(version)
         assert model_server is not None
         orders: list[dict[str, Any]] = []
         monkeypatch.setattr(model_server, "order", lambda **fields: orders.append(fields))
-        table = it.service.sessions
+        table = stage.service.sessions
         session = table.open("client", model_server)
         table.hear(model_server, {"event": "ask", "session": session.number, "work": "keys"})
         await eventually(lambda: {"session": session.number, "cores": 1} in orders)
-        assert it.taken()[0] == 1
+        assert stage.taken()[0] == 1
         assert session.asked is not None
         partner = table.open("member", model_server)
         partner.partner = "member"
@@ -299,7 +307,7 @@ def test_a_session_that_leaves_without_an_answer_to_its_permit_gives_all_back(
         table.close(session)
         table.hear(model_server, {"event": "failed", "session": session.number})
         table.hear(model_server, {"event": "left", "session": session.number})
-        await eventually(lambda: it.taken() == alone)
+        await eventually(lambda: stage.taken() == alone)
         assert partner.taken is None
 
     play(act)
@@ -314,8 +322,12 @@ class Elsewhere(Pretender):
 
 
 def test_where_the_executor_lends_others_this_machine_is_for_sessions(play: Play) -> None:
-    async def act(it: Stage) -> None:
-        async with it.client() as client, it.caller() as caller, it.caller("operator") as boss:
+    async def act(stage: Stage) -> None:
+        async with (
+            stage.client() as client,
+            stage.caller() as caller,
+            stage.caller("operator") as boss,
+        ):
             for _ in range(3):
                 await caller.notify("digits")
             assert_right(await client.infer("smooth", [X], terms=TERMS))
@@ -323,22 +335,22 @@ def test_where_the_executor_lends_others_this_machine_is_for_sessions(play: Play
             assert {run["machine"] for run in state["running"] if run["suite"] != "ckks"} == {
                 "here"
             }
-            ours = {run["machine"] for run in state["timeline"] if run["suite"] == "ckks"}
-            assert ours == {APART}
+            machines = {run["machine"] for run in state["timeline"] if run["suite"] == "ckks"}
+            assert machines == {APART}
             sizes = {machine["name"]: machine["memory_taken"] for machine in state["machines"]}
-            assert sizes[APART] >= it.plan()["memory_bytes_model"]
+            assert sizes[APART] >= stage.plan()["memory_bytes_model"]
 
     play(act, kind=Elsewhere)
 
 
 def test_a_queue_that_is_full_refuses_and_tells(play: Play) -> None:
-    async def act(it: Stage) -> None:
-        async with it.client() as client, it.caller() as caller:
+    async def act(stage: Stage) -> None:
+        async with stage.client() as client, stage.caller() as caller:
             await caller.notify("digits")
-            await it.executor.granted("prepare")
+            await stage.executor.granted("prepare")
             with pytest.raises(PeerBusy, match="the queue is full"):
                 await client.infer("smooth", [X], terms=TERMS)
-        assert it.lengths() == (0, 0)
+        assert stage.lengths() == (0, 0)
 
     play(act, limits=ServiceLimits(queued=1))
 
@@ -346,19 +358,19 @@ def test_a_queue_that_is_full_refuses_and_tells(play: Play) -> None:
 def test_who_left_before_the_process_asked_is_refused(
     play: Play, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def act(it: Stage) -> None:
-        version = it.service.repository.version("smooth")
+    async def act(stage: Stage) -> None:
+        version = stage.service.repository.version("smooth")
         assert version is not None
-        model_server = it.service.model_servers.find(version)
+        model_server = stage.service.model_servers.find(version)
         assert model_server is not None
-        session = it.service.sessions.open("client", model_server)
-        it.service.sessions.close(session)
+        session = stage.service.sessions.open("client", model_server)
+        stage.service.sessions.close(session)
         orders: list[dict[str, Any]] = []
         monkeypatch.setattr(model_server, "order", lambda **fields: orders.append(fields))
         ask = {"event": "ask", "session": session.number, "work": "keys"}
-        it.service.sessions.hear(model_server, ask)
+        stage.service.sessions.hear(model_server, ask)
         assert orders == [{"session": session.number, "refused": sessions.OVER, "busy": True}]
-        assert it.lengths() == (0, 0)
+        assert stage.lengths() == (0, 0)
 
     play(act)
 
@@ -368,32 +380,36 @@ def test_nobody_waits_until_the_link_seems_dead(
 ) -> None:
     monkeypatch.setattr(sessions, "QUEUE_SECONDS", 0.5)
 
-    async def act(it: Stage) -> None:
-        async with it.client() as client, it.caller() as caller:
+    async def act(stage: Stage) -> None:
+        async with stage.client() as client, stage.caller() as caller:
             await caller.notify("digits")
-            await it.executor.granted("prepare")
+            await stage.executor.granted("prepare")
             with pytest.raises(PeerBusy, match="the service is full"):
                 await client.infer("smooth", [X], terms=TERMS)
-            await eventually(lambda: it.lengths() == (0, 0))
+            await eventually(lambda: stage.lengths() == (0, 0))
 
     play(act)
 
 
 def test_a_client_may_cancel_its_inference_and_nobody_elses(play: Play) -> None:
-    async def act(it: Stage) -> None:
-        async with it.client() as client, it.caller() as caller, it.caller("operator") as other:
-            _, _, asked = await it.waiting(client, caller)
+    async def act(stage: Stage) -> None:
+        async with (
+            stage.client() as client,
+            stage.caller() as caller,
+            stage.caller("operator") as other,
+        ):
+            _, _, inference = await stage.waiting(client, caller)
             updates = await caller.good("GET", "/v2/jobs")
-            (request,) = [it["id"] for it in updates["jobs"] if it["kind"] == "request"]
-            (keys,) = [it["id"] for it in updates["jobs"] if it["kind"] == "session"]
+            (request,) = [job["id"] for job in updates["jobs"] if job["kind"] == "request"]
+            (keys,) = [job["id"] for job in updates["jobs"] if job["kind"] == "session"]
             assert (await other.call("DELETE", f"/v2/jobs/{request}"))[0] == 404
             # A session is nothing that a request could refer to.
             assert (await caller.call("POST", "/v2/models/smooth/requests", {"notice": keys}))[
                 0
             ] in (400, 404)
             await caller.good("DELETE", f"/v2/jobs/{request}")
-            assert "cancelled" in str(await failing(asked))
-            assert it.lengths() == (0, 0)
+            assert "cancelled" in str(await failing(inference))
+            assert stage.lengths() == (0, 0)
 
     play(act)
 
@@ -403,31 +419,31 @@ def test_a_lease_that_is_over_ends_a_session_after_its_answer(
 ) -> None:
     monkeypatch.setattr(sessions, "LEASE_SECONDS", 0.5)
 
-    async def act(it: Stage) -> None:
-        async with it.client() as client, it.caller() as caller:
-            _, held, asked = await it.waiting(client, caller)
+    async def act(stage: Stage) -> None:
+        async with stage.client() as client, stage.caller() as caller:
+            _, job, inference = await stage.waiting(client, caller)
             await asyncio.sleep(1.0)
-            it.executor.finish(held.job)
-            assert_right(await asked)
-            await eventually(lambda: it.taken() == (0, it.plan()["memory_bytes_model"]))
+            stage.executor.finish(job.job)
+            assert_right(await inference)
+            await eventually(lambda: stage.taken() == (0, stage.plan()["memory_bytes_model"]))
 
     play(act)
 
 
 def test_a_drain_lets_an_inference_end_and_takes_no_other(play: Play) -> None:
-    async def act(it: Stage) -> None:
-        async with it.client() as client, it.caller() as caller:
-            _, held, asked = await it.waiting(client, caller)
-            idle = await it.socket()
-            drained = asyncio.create_task(it.service.drain())
+    async def act(stage: Stage) -> None:
+        async with stage.client() as client, stage.caller() as caller:
+            _, job, inference = await stage.waiting(client, caller)
+            idle = await stage.socket()
+            drained = asyncio.create_task(stage.service.drain())
             await asyncio.sleep(0.2)
-            it.executor.fail(held.job, "stopped")
-            assert_right(await asked)
+            stage.executor.fail(job.job, "stopped")
+            assert_right(await inference)
             with pytest.raises(PeerError):
                 await client.infer("smooth", [X], terms=TERMS)
             async with asyncio.timeout(20):
                 await drained
             await idle.close()
-            await it.leave()
+            await stage.leave()
 
     play(act)

@@ -54,7 +54,7 @@ def play(tmp_path: Path, key_folder: Path, smooth: Path) -> Callable[..., None]:
             shutil.copy(MODEL, folder / "model.onnx")
             (folder.parent / "config.toml").write_text(CONFIG)
             async with (
-                scene(tmp_path, key_folder, smooth) as it,
+                scene(tmp_path, key_folder, smooth) as testbed,
                 aiohttp.ClientSession() as web,
             ):
                 context = tls(key_folder, "client")
@@ -62,10 +62,10 @@ def play(tmp_path: Path, key_folder: Path, smooth: Path) -> Callable[..., None]:
                 async def dial(
                     model: str = "smooth", origin: str | None = None
                 ) -> aiohttp.ClientWebSocketResponse:
-                    url = f"https://{it.address}" + ADDRESS.format(model)
+                    url = f"https://{testbed.address}" + ADDRESS.format(model)
                     return await web.ws_connect(url, ssl=context, origin=origin)
 
-                await act(it, dial)
+                await act(testbed, dial)
 
         asyncio.run(main())
 
@@ -94,15 +94,15 @@ async def ended(socket: aiohttp.ClientWebSocketResponse) -> None:
 
 async def refused(dialling: Awaitable[aiohttp.ClientWebSocketResponse]) -> int:
     """The status that a socket is refused with."""
-    with pytest.raises(aiohttp.WSServerHandshakeError) as caught:
+    with pytest.raises(aiohttp.WSServerHandshakeError) as excinfo:
         await dialling
-    return caught.value.status
+    return excinfo.value.status
 
 
 def test_a_client_has_so_many_sessions_and_gets_their_places_back(
     play: Callable[..., None],
 ) -> None:
-    async def act(it: Scene, dial: Dial) -> None:
+    async def act(testbed: Scene, dial: Dial) -> None:
         sockets = [await dial() for _ in range(SESSIONS_PER_CLIENT)]
         assert all([await greets(socket) for socket in sockets])
         assert await refused(dial()) == 429
@@ -125,9 +125,9 @@ def test_a_client_of_the_service_asks_in_a_session_of_its_own(
     session = onnxruntime.InferenceSession(MODEL)
     expected = session.run(None, {session.get_inputs()[0].name: x})[0]
 
-    async def act(it: Scene, dial: Dial) -> None:
+    async def act(testbed: Scene, dial: Dial) -> None:
         credentials = Credentials.from_directory(key_folder, "client")
-        url, state = f"https://{it.address}", tmp_path / "state"
+        url, state = f"https://{testbed.address}", tmp_path / "state"
         async with ServiceClient(url, credentials, state=state) as client:
             result = await client.infer("smooth", [x], terms=Terms(Ckks()))
             assert (result.config, result.samples) == (Ckks(), 1)
@@ -138,8 +138,8 @@ def test_a_client_of_the_service_asks_in_a_session_of_its_own(
                 await client.infer("smooth", [x])
             with pytest.raises(Misuse, match="prepares nothing"):
                 await client.infer("smooth", [x], terms=Terms(Ckks()), notice="1")
-            taken = [await dial() for _ in range(SESSIONS_PER_CLIENT)]
-            assert all([await greets(socket) for socket in taken])
+            sockets = [await dial() for _ in range(SESSIONS_PER_CLIENT)]
+            assert all([await greets(socket) for socket in sockets])
             with pytest.raises(PeerBusy, match="no place for a session"):
                 await client.infer("smooth", [x], terms=Terms(Ckks()))
 
@@ -149,19 +149,19 @@ def test_a_client_of_the_service_asks_in_a_session_of_its_own(
 def test_pages_of_other_sites_are_refused(
     play: Callable[..., None],
 ) -> None:
-    async def act(it: Scene, dial: Dial) -> None:
+    async def act(testbed: Scene, dial: Dial) -> None:
         assert await refused(dial(origin="https://elsewhere.example")) == 403
-        assert await greets(await dial(origin=f"https://{it.address}"))
+        assert await greets(await dial(origin=f"https://{testbed.address}"))
         assert await refused(dial("none")) == 404
 
     play(act)
 
 
 def test_a_process_that_died_is_started_again(play: Callable[..., None]) -> None:
-    async def act(it: Scene, dial: Dial) -> None:
-        version = it.service.repository.version("smooth")
+    async def act(testbed: Scene, dial: Dial) -> None:
+        version = testbed.service.repository.version("smooth")
         assert version is not None
-        model_server = it.service.model_servers.find(version)
+        model_server = testbed.service.model_servers.find(version)
         assert model_server is not None
         first = await dial()
         assert await greets(first)
@@ -176,7 +176,7 @@ def test_a_process_that_died_is_started_again(play: Callable[..., None]) -> None
 
 
 def test_garbage_and_text_end_a_session_only(play: Callable[..., None]) -> None:
-    async def act(it: Scene, dial: Dial) -> None:
+    async def act(testbed: Scene, dial: Dial) -> None:
         for message in (b"\x07" * 64, b"\x01" + b"\xff" * 64, bytes(2**18)):
             socket = await dial()
             await socket.send_bytes(message)
@@ -198,7 +198,7 @@ def test_the_log_repeats_nothing_that_a_client_says(
     def frame(kind: int, payload: bytes) -> bytes:
         return bytes([kind]) + len(payload).to_bytes(4, "little") + payload
 
-    async def act(it: Scene, dial: Dial) -> None:
+    async def act(testbed: Scene, dial: Dial) -> None:
         for message in (
             frame(2, b"\x06" + words),
             frame(1, b'{"' + words + b'": 1}'),
@@ -212,23 +212,27 @@ def test_the_log_repeats_nothing_that_a_client_says(
         await eventually(lambda: len(failed()) == 4)
 
     def failed() -> list[str]:
-        return [vars(it)["error"] for it in caplog.records if it.getMessage() == "session failed"]
+        return [
+            vars(record)["error"]
+            for record in caplog.records
+            if record.getMessage() == "session failed"
+        ]
 
     play(act)
     assert not [text for text in failed() if words.decode() in text]
 
 
 def test_a_model_that_goes_takes_its_process_along(play: Callable[..., None]) -> None:
-    async def act(it: Scene, dial: Dial) -> None:
-        version = it.service.repository.version("smooth")
+    async def act(testbed: Scene, dial: Dial) -> None:
+        version = testbed.service.repository.version("smooth")
         assert version is not None
-        model_server = it.service.model_servers.find(version)
+        model_server = testbed.service.model_servers.find(version)
         assert model_server is not None
         assert model_server.process is not None
-        models = it.service.settings.models
+        models = testbed.service.settings.models
         assert isinstance(models, ModelFolders)
         shutil.rmtree(models.folder / "smooth")
-        await eventually(lambda: it.service.model_servers.find(version) is None)
+        await eventually(lambda: testbed.service.model_servers.find(version) is None)
         await eventually(lambda: model_server.process is None)
 
     play(act)
@@ -237,13 +241,13 @@ def test_a_model_that_goes_takes_its_process_along(play: Callable[..., None]) ->
 def test_jobs_of_other_suites_are_refused_by_name(
     tmp_path: Path, key_folder: Path, play: Callable[..., None]
 ) -> None:
-    async def act(it: Scene, dial: Dial) -> None:
-        async with ServiceCaller(it.address, key_folder, tmp_path / "v", "client") as caller:
+    async def act(testbed: Scene, dial: Dial) -> None:
+        async with ServiceCaller(testbed.address, key_folder, tmp_path / "v", "client") as caller:
             status, answer = await caller.call("POST", "/v2/models/smooth/requests", {})
             assert status == 400
             assert "in sessions" in answer["error"]
             answer = await caller.good("GET", "/v2/models/smooth")
-            assert [it["suite"] for it in answer["privet"]["suites"]] == ["ckks"]
+            assert [suite["suite"] for suite in answer["privet"]["suites"]] == ["ckks"]
             assert answer["privet"]["input_range"] == [0, 1]
 
     play(act)

@@ -74,7 +74,7 @@ def test_everything_that_may_be_said(tmp_path: Path) -> None:
 def test_a_mistake_is_told_with_the_file_and_what_is_possible(
     tmp_path: Path, text: str, parts: list[str]
 ) -> None:
-    with pytest.raises(Misuse) as caught:
+    with pytest.raises(Misuse) as excinfo:
         read(tmp_path, text)
     for part in ["config.toml", *parts]:
-        assert part in str(caught.value)
+        assert part in str(excinfo.value)

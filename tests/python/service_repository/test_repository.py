@@ -59,7 +59,11 @@ class Stage:
 
     def row(self, model: str = "digits", version: int | None = 1) -> Row:
         """A line of the table."""
-        (row,) = [it for it in self.repository.rows() if (it.model, it.version) == (model, version)]
+        (row,) = [
+            entry
+            for entry in self.repository.rows()
+            if (entry.model, entry.version) == (model, version)
+        ]
         return row
 
 
@@ -111,8 +115,8 @@ def test_the_newest_version_takes_over(play: Callable[[Act], None]) -> None:
         await stage.repository.refresh()
         put_digits(stage.folder, version=10, config="input_range = [0, 1]\nbits = 40\n")
         await stage.repository.refresh()
-        assert [it.number for it in stage.repository.versions("digits")] == [10]
-        assert [it.number for it in stage.retired] == [1]
+        assert [version.number for version in stage.repository.versions("digits")] == [10]
+        assert [version.number for version in stage.retired] == [1]
 
     play(act)
 
@@ -121,11 +125,11 @@ def test_several_versions_at_once(play: Callable[[Act], None]) -> None:
     async def act(stage: Stage) -> None:
         put_digits(stage.folder, version=2, config='input_range = [0, 1]\nversions = "all"\n')
         await stage.repository.refresh()
-        assert [it.number for it in stage.repository.versions("digits")] == [1, 2]
+        assert [version.number for version in stage.repository.versions("digits")] == [1, 2]
         touch_config(stage, "input_range = [0, 1]\nversions = [1]\n")
         await stage.repository.refresh()
-        assert [it.number for it in stage.repository.versions("digits")] == [1]
-        assert [it.number for it in stage.retired] == [2]
+        assert [version.number for version in stage.repository.versions("digits")] == [1]
+        assert [version.number for version in stage.retired] == [2]
 
     play(act)
 
@@ -133,13 +137,13 @@ def test_several_versions_at_once(play: Callable[[Act], None]) -> None:
 def test_a_broken_change_keeps_what_was_and_is_mended(play: Callable[[Act], None]) -> None:
     async def act(stage: Stage) -> None:
         await stage.repository.refresh()
-        served = stage.repository.version("digits")
+        version = stage.repository.version("digits")
         (stage.folder / "digits" / "1" / "model.onnx").write_bytes(b"no model")
         assert await stage.repository.refresh()
         row = stage.row()
         assert row.ready
         assert row.error is not None
-        assert stage.repository.version("digits") is served
+        assert stage.repository.version("digits") is version
         builds = stage.builds
         assert not await stage.repository.refresh()
         assert stage.builds == builds
@@ -306,7 +310,7 @@ def test_a_coordinator_has_the_public_half_alone(
         assert stage.row("shared").ready
         version = stage.repository.version("shared")
         assert version is not None
-        assert [it.name for it in version.folder.iterdir()] == ["program.json"]
+        assert [path.name for path in version.folder.iterdir()] == ["program.json"]
         assert version.partner("privet member 1") == "member 1"
         assert version.partner("privet member 2") is None
         # Whoever takes weights here says so.

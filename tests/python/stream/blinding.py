@@ -19,15 +19,15 @@ def entry(stages: Stages, weights: bytes, keys: Path) -> tuple[MaterialBlinding,
     public = stages.program.to_public_bytes()
     files = [Credentials.from_directory(keys, role).files for role in ("server", "client")]
     rules = Rules(make_policy(revealed_values=True).text(), "unused")
-    theirs = PreparingModel(public, weights, files[0], 30.0, rules)
-    where = Where("127.0.0.1", theirs.listen("127.0.0.1", 0), "127.0.0.1")
-    fetched = []
-    fetching = threading.Thread(target=lambda: fetched.append(theirs.fetch(30.0)))
+    model = PreparingModel(public, weights, files[0], 30.0, rules)
+    endpoint = Where("127.0.0.1", model.listen("127.0.0.1", 0), "127.0.0.1")
+    results = []
+    fetching = threading.Thread(target=lambda: results.append(model.fetch(30.0)))
     fetching.start()
-    material, _ = PreparingData(public, files[1], 30.0).prepare(where, name_of(b"\x01" * 16, 3))
+    material, _ = PreparingData(public, files[1], 30.0).prepare(endpoint, name_of(b"\x01" * 16, 3))
     fetching.join()
-    theirs.close()
-    prepared = fetched[0]
+    model.close()
+    prepared = results[0]
     assert prepared is not None
     assert (prepared.session, prepared.number) == (b"\x01" * 16, 3)
     return MaterialBlinding(stages, prepared.material), Masks(3, stages.row_bytes, material)

@@ -50,7 +50,7 @@ def feasible(
             loads = [0] * len(servers)
             for place, count in zip(places, threads, strict=True):
                 loads[place] += count
-            if all(load <= 2 * it.cores for load, it in zip(loads, servers, strict=True)):
+            if all(load <= 2 * server.cores for load, server in zip(loads, servers, strict=True)):
                 yield places, threads
 
 
@@ -75,7 +75,7 @@ def test_nothing_is_better_than_what_is_found(objective: Objective, seed: int) -
 
 @pytest.mark.parametrize("seed", range(8))
 def test_one_server_is_shared_out_as_well_as_can_be(seed: int) -> None:
-    stages = [Stage(it.name, "model", it.seconds) for it in case(seed)[0]]
+    stages = [Stage(stage.name, "model", stage.seconds) for stage in case(seed)[0]]
     server = Server("one", 1 + seed % 3, "model")
     if len(stages) > 2 * server.cores:
         with pytest.raises(Misuse, match="too few cores"):

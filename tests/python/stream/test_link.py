@@ -21,9 +21,9 @@ def test_a_refusal_steers_no_terminal() -> None:
         writer = Mock(drain=AsyncMock())
         await greet(reader, writer, b"", Patience())
 
-    with pytest.raises(PeerMisbehaved) as caught:
+    with pytest.raises(PeerMisbehaved) as excinfo:
         asyncio.run(refused())
-    assert str(caught.value) == "the model provider refused: no[2J room\ufffd"
+    assert str(excinfo.value) == "the model provider refused: no[2J room\ufffd"
 
 
 def test_why_a_request_was_given_up_steers_no_terminal() -> None:

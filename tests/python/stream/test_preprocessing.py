@@ -24,9 +24,9 @@ class Pool:
     async def start(self, *_: object) -> None:
         """Nothing has to start."""
 
-    async def call(self, _stage: int, _part: int, what: str, *_: object) -> Any:
+    async def call(self, _stage: int, _part: int, method: str, *_: object) -> Any:
         """The port, or the next entry."""
-        if what == "listen":
+        if method == "listen":
             return 1
         await asyncio.sleep(0)
         return self.left.pop(0) if self.left else await asyncio.Event().wait()
@@ -39,7 +39,7 @@ def test_an_entry_that_cannot_be_taken_is_logged_and_the_next_one_comes(
     caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(preprocessing, "AGAIN_SECONDS", 0.0)
-    taken: list[int] = []
+    numbers: list[int] = []
 
     async def main() -> None:
         second = asyncio.Event()
@@ -47,7 +47,7 @@ def test_an_entry_that_cannot_be_taken_is_logged_and_the_next_one_comes(
         def accept(prepared: Prepared) -> None:
             if prepared.number == 1:
                 raise KeyError("SECRET")
-            taken.append(prepared.number)
+            numbers.append(prepared.number)
             second.set()
 
         receiver = PreprocessingReceiver(cast(Any, Pool()), cast(Any, SimpleNamespace()))
@@ -58,7 +58,7 @@ def test_an_entry_that_cannot_be_taken_is_logged_and_the_next_one_comes(
 
     with caplog.at_level(logging.ERROR, "privet"):
         asyncio.run(main())
-    assert taken == [2]
+    assert numbers == [2]
     (line,) = caplog.records
     assert "KeyError" in vars(line)["trace"][0]
     assert "SECRET" not in str(vars(line)["trace"])

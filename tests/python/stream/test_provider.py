@@ -29,7 +29,7 @@ class SlowPool:
         self.calls = 0
         self.go = asyncio.Event()
 
-    async def call(self, stage: int, part: int, method: str, *given: Any) -> Any:
+    async def call(self, stage: int, part: int, method: str, *arguments: Any) -> Any:
         if method == "ready":
             return None
         self.calls += 1
@@ -37,7 +37,7 @@ class SlowPool:
             await self.go.wait()
         finally:
             self.calls -= 1
-        _key, _index, elements, _given = given
+        _key, _index, elements, _given = arguments
         return bytes(len(elements) // 4 * self._stages.row_bytes), 0.0
 
 
@@ -110,7 +110,7 @@ def test_a_request_given_up_in_a_round_does_not_begin_the_next(
     wrong: list[dict[str, Any]] = []
 
     async def run() -> None:
-        asyncio.get_running_loop().set_exception_handler(lambda _, what: wrong.append(what))
+        asyncio.get_running_loop().set_exception_handler(lambda _, message: wrong.append(message))
         pool = SlowPool(stages)
         session = opened(stages, pool, tmp_path)
         ask(session, stages, 1)
@@ -121,8 +121,8 @@ def test_a_request_given_up_in_a_round_does_not_begin_the_next(
         # The control: a request that goes on is answered.
         ask(session, stages, 2)
         await asyncio.sleep(0.05)
-        sent = [kind for _, kind, _ in session.link._outbox]
-        assert sent == [Kind.TENSOR]
+        kinds = [kind for _, kind, _ in session.link._outbox]
+        assert kinds == [Kind.TENSOR]
         await session.close()
 
     asyncio.run(run())

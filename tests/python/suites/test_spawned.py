@@ -68,20 +68,20 @@ def test_ctrl_c_while_a_party_starts_ends_it(
     interrupt: Callable[[], None], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It would run on in a folder that is gone."""
-    started: list[subprocess.Popen[str]] = []
+    processes: list[subprocess.Popen[str]] = []
 
     start = subprocess.Popen[str]
 
     def start_and_interrupt(*args: Any, **options: Any) -> subprocess.Popen[str]:
-        started.append(start(*args, **options))
+        processes.append(start(*args, **options))
         interrupt()
-        return started[0]
+        return processes[0]
 
     monkeypatch.setattr(subprocess, "Popen", start_and_interrupt)
     command = [sys.executable, "-c", "import time; time.sleep(600)"]
     with pytest.raises(KeyboardInterrupt), party(tmp_path, {"role": "server"}, command):
         pytest.fail("it was interrupted before")
-    assert started[0].returncode == -signal.SIGKILL
+    assert processes[0].returncode == -signal.SIGKILL
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
     assert signal.SIGINT not in _mask()
 
@@ -103,9 +103,9 @@ def tell_and_wait() -> None:
     time.sleep(600)
 
 
-@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT])
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGINT])
 def test_a_process_that_computes_ends_with_the_one_that_asked(
-    sent: signal.Signals, tmp_path: Path
+    signal_number: signal.Signals, tmp_path: Path
 ) -> None:
     """It lived on for good, or its parent waited until it had computed in vain."""
     script = tmp_path / "orphan.py"
@@ -121,7 +121,7 @@ def test_a_process_that_computes_ends_with_the_one_that_asked(
         assert parent.stdout is not None
         child, ignores = map(int, parent.stdout.readline().split())
         assert ignores
-        parent.send_signal(sent)
+        parent.send_signal(signal_number)
         parent.wait(timeout=20)
     limit = time.monotonic() + 20
     while Path(f"/proc/{child}").exists() and _state(child) != "Z":
@@ -145,7 +145,7 @@ def test_a_party_that_cannot_start_leaves_ctrl_c_as_it_was(tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize(
-    ("command", "how"),
+    ("command", "ending"),
     [
         ("kill -KILL $$", "was killed (SIGKILL; systems do that when they run out of memory)"),
         ("kill -TERM $$", "died of signal 15 (Terminated)"),
@@ -153,9 +153,9 @@ def test_a_party_that_cannot_start_leaves_ctrl_c_as_it_was(tmp_path: Path) -> No
         ("exit 3", "ended with exit code 3"),
     ],
 )
-def test_a_party_that_ends_too_soon_says_how(command: str, how: str, tmp_path: Path) -> None:
+def test_a_party_that_ends_too_soon_says_how(command: str, ending: str, tmp_path: Path) -> None:
     with (
         party(tmp_path, {"role": "server"}, ["sh", "-c", command]) as process,
-        pytest.raises(LinkError, match=re.escape(f"process {how} before 'ready'")),
+        pytest.raises(LinkError, match=re.escape(f"process {ending} before 'ready'")),
     ):
         event(process, "ready")

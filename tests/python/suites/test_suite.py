@@ -18,7 +18,7 @@ from privet.suites.options import fields_of
 
 DIGITS = Path(__file__).parents[3] / "zoo" / "models" / "digits-cnn.onnx"
 
-ALL = [it for of in suites.all_suites() for it in of.labelled()]
+ALL = [suite for suite_type in suites.all_suites() for suite in suite_type.labelled()]
 
 
 @pytest.fixture(scope="module")
@@ -26,18 +26,20 @@ def public() -> bytes:
     return compile(DIGITS, input_range=(0, 1)).program.to_public_bytes()
 
 
-@pytest.mark.parametrize("suite", ALL, ids=lambda it: it.label)
+@pytest.mark.parametrize("suite", ALL, ids=lambda suite: suite.label)
 def test_a_suite_is_found_again_by_its_label_and_its_json(suite: Suite) -> None:
     assert suites.from_label(suite.label) == suite
     assert suites.from_json(json.loads(json.dumps(suite.to_json()))) == suite
 
 
 def test_no_two_suites_have_one_label() -> None:
-    assert len({it.label for it in ALL}) == len(ALL)
+    assert len({suite.label for suite in ALL}) == len(ALL)
 
 
 @pytest.mark.parametrize(
-    "suite", [it for it in ALL if isinstance(it, MaterialSuite)], ids=lambda it: it.label
+    "suite",
+    [suite for suite in ALL if isinstance(suite, MaterialSuite)],
+    ids=lambda suite: suite.label,
 )
 def test_labels_and_modes_are_those_of_the_native_plan(suite: MaterialSuite, public: bytes) -> None:
     assert suite.native(public).suite == suite.label
@@ -46,14 +48,14 @@ def test_labels_and_modes_are_those_of_the_native_plan(suite: MaterialSuite, pub
     assert (suite.mode.correlations == "dealer") == suite.dealt
 
 
-@pytest.mark.parametrize("of", suites.all_suites(), ids=lambda of: of.name)
-def test_every_option_says_what_it_takes(of: type[Suite]) -> None:
-    assert suites.as_suite(of.name) == of()
-    for field in fields_of(of):
+@pytest.mark.parametrize("suite_type", suites.all_suites(), ids=lambda suite_type: suite_type.name)
+def test_every_option_says_what_it_takes(suite_type: type[Suite]) -> None:
+    assert suites.as_suite(suite_type.name) == suite_type()
+    for field in fields_of(suite_type):
         assert len(field.option.about) > 20
         assert field.default is None or field.option.fault(field.default) is None
         with pytest.raises(Misuse, match=field.option.what):
-            of.from_options({field.name: "nothing of the kind"})
+            suite_type.from_options({field.name: "nothing of the kind"})
 
 
 @pytest.mark.parametrize(
@@ -75,10 +77,10 @@ def test_what_there_is_not_is_refused(name: str, options: dict[str, Any], messag
         suites.from_options(name, options)
 
 
-@pytest.mark.parametrize("given", [privet.Gmw, None, {"name": "gmw"}], ids=["type", "none", "dict"])
-def test_what_is_no_suite_is_refused(given: Any) -> None:
+@pytest.mark.parametrize("value", [privet.Gmw, None, {"name": "gmw"}], ids=["type", "none", "dict"])
+def test_what_is_no_suite_is_refused(value: Any) -> None:
     with pytest.raises(Misuse, match=r"give one with its options, such as privet.Gmw\(\), or the"):
-        suites.as_suite(given)
+        suites.as_suite(value)
 
 
 @pytest.mark.parametrize(
@@ -97,7 +99,11 @@ def test_a_label_of_no_suite_is_refused() -> None:
 def test_what_is_left_open_has_no_label() -> None:
     with pytest.raises(Misuse, match="rounds are left open"):
         _ = privet.Gmw().label
-    assert [it.rounds for it in privet.Gmw().alternatives()] == ["linear", "log", "blocks"]
+    assert [alternative.rounds for alternative in privet.Gmw().alternatives()] == [
+        "linear",
+        "log",
+        "blocks",
+    ]
 
 
 def test_newcomers_get_the_quicker_cipher() -> None:
@@ -105,7 +111,7 @@ def test_newcomers_get_the_quicker_cipher() -> None:
     assert privet.Stream(cipher="paillier").bits == 2048
 
 
-@pytest.mark.parametrize("suite", ALL, ids=lambda it: it.label)
+@pytest.mark.parametrize("suite", ALL, ids=lambda suite: suite.label)
 def test_trust_is_told_beside_what_is_weaker(suite: Suite) -> None:
     trust = suite.trust
     assert all((trust.collusion, trust.adversary, trust.revealed))
@@ -115,7 +121,7 @@ def test_trust_is_told_beside_what_is_weaker(suite: Suite) -> None:
         assert trust.caution is not None
 
 
-@pytest.mark.parametrize("suite", ALL, ids=lambda it: it.label)
+@pytest.mark.parametrize("suite", ALL, ids=lambda suite: suite.label)
 def test_the_last_job_makes_the_prediction(suite: Suite) -> None:
     *first, last = suite.jobs
     assert first
@@ -140,9 +146,14 @@ def test_a_price_of_bytes_takes_the_extension_that_sends_fewest(public: bytes) -
     def taken_and_least(price: int) -> tuple[int, float, int]:
         plan = privet.Gmw(rounds="linear", byte_price=price).native(public)
         report = json.loads(plan.forecast())
-        sent = {it["name"]: it["bytes_client"] + it["bytes_server"] for it in report["extensions"]}
-        seconds = {it["name"]: it["core_seconds"] for it in report["extensions"]}
-        return sent[report["extension"]], seconds[report["extension"]], min(sent.values())
+        traffic = {
+            extension["name"]: extension["bytes_client"] + extension["bytes_server"]
+            for extension in report["extensions"]
+        }
+        seconds = {
+            extension["name"]: extension["core_seconds"] for extension in report["extensions"]
+        }
+        return traffic[report["extension"]], seconds[report["extension"]], min(traffic.values())
 
     (many, quick, _), (few, slow, least) = taken_and_least(0), taken_and_least(1_000_000)
     assert few == least < many / 2

@@ -61,8 +61,8 @@ class Toy(Suite):
         return Planned(self, {"plan": {"times": self.times}}, lambda: nothing, ("In the clear.",))
 
     def run_local(self, job: LocalJob) -> LocalResult:
-        done = execute(job.compiled.program, job.compiled.weights, job.inputs)
-        integers = list(done.integers)
+        result = execute(job.compiled.program, job.compiled.weights, job.inputs)
+        integers = list(result.integers)
         return LocalResult(self, integers, NOTHING, (), {}, account=("In the clear.",))
 
 
@@ -85,12 +85,14 @@ def test_it_runs_by_its_name_and_with_options() -> None:
 
 @pytest.mark.parametrize("command", ["run", "inspect"])
 def test_commands_know_its_options(command: str) -> None:
-    shown = CliRunner().invoke(app, [command, "--suite", "toy", "--help"], env={"COLUMNS": "200"})
-    assert "How often to compute it." in shown.output
-    done = CliRunner().invoke(
+    help_result = CliRunner().invoke(
+        app, [command, "--suite", "toy", "--help"], env={"COLUMNS": "200"}
+    )
+    assert "How often to compute it." in help_result.output
+    result = CliRunner().invoke(
         app, [command, str(DIGITS), "--suite", "toy", "--times", "3", "--json"]
     )
-    assert done.exit_code == 0, done.output
-    report = json.loads(done.stdout)
+    assert result.exit_code == 0, result.output
+    report = json.loads(result.stdout)
     assert report["suite"] == "toy"
     assert report["trust"] == "nothing is hidden"

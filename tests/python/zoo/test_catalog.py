@@ -39,8 +39,8 @@ def test_names_are_those_of_the_papers() -> None:
 @pytest.mark.parametrize("name", PUBLISHED)
 def test_costs_match_published_numbers(name: str) -> None:
     entry = zoo.describe(name)
-    counted = (entry.parameters, entry.multiply_accumulates, entry.relus)
-    for expected, actual in zip(PUBLISHED[name], counted, strict=True):
+    counts = (entry.parameters, entry.multiply_accumulates, entry.relus)
+    for expected, actual in zip(PUBLISHED[name], counts, strict=True):
         assert expected is None or actual == expected
 
 

@@ -88,11 +88,11 @@ def recount(model: ModelProto) -> tuple[int, int, int]:
     products = relus = 0
     for node in graph.node:
         elements = math.prod(shapes[node.output[0]])
-        held = [name for name in node.input if name in weights]
+        inputs = [name for name in node.input if name in weights]
         if node.op_type == "BatchNormalization":
-            held = [name for name in held if name not in node.input[STATISTICS]]
-        if node.op_type in FAMILIES or (node.op_type == "Add" and held and weights[held[0]]):
-            parameters |= {name: math.prod(weights[name]) for name in held}
+            inputs = [name for name in inputs if name not in node.input[STATISTICS]]
+        if node.op_type in FAMILIES or (node.op_type == "Add" and inputs and weights[inputs[0]]):
+            parameters |= {name: math.prod(weights[name]) for name in inputs}
         if node.op_type == "Conv":
             products += elements * math.prod(weights[node.input[1]][1:])
         elif node.op_type == "Gemm":
@@ -144,8 +144,10 @@ def test_a_build_gives_the_same_bytes_each_time(name: str, tmp_path: Path) -> No
 
 
 def test_models_of_one_shape_have_weights_of_their_own(tmp_path: Path) -> None:
-    one, other = (onnx.load(zoo.build(name, tmp_path)) for name in ("m1", "mnist-3"))
-    assert [node.op_type for node in one.graph.node] == [node.op_type for node in other.graph.node]
-    for mine, theirs in zip(one.graph.initializer, other.graph.initializer, strict=True):
-        assert mine.name == theirs.name
-        assert not np.any(numpy_helper.to_array(mine) == numpy_helper.to_array(theirs))
+    first, other = (onnx.load(zoo.build(name, tmp_path)) for name in ("m1", "mnist-3"))
+    assert [node.op_type for node in first.graph.node] == [
+        node.op_type for node in other.graph.node
+    ]
+    for tensor, twin in zip(first.graph.initializer, other.graph.initializer, strict=True):
+        assert tensor.name == twin.name
+        assert not np.any(numpy_helper.to_array(tensor) == numpy_helper.to_array(twin))

@@ -43,13 +43,13 @@ def test_the_nodes_compute_the_interpolant(degree: int, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("layers", [20, 50])
 def test_the_deep_networks_interpolate_to_twelve_bits_and_no_wider_would_do(layers: int) -> None:
-    chosen = DEEP[layers]
-    assert chosen.degree == 63
+    interpolant = DEEP[layers]
+    assert interpolant.degree == 63
 
     def error(bound: float) -> float:
         x = np.linspace(-bound, bound, 5001)
-        other = Interpolant(chosen.function, chosen.degree, bound)
-        return float(np.max(np.abs(other(x) - chosen.function(x))))
+        other = Interpolant(interpolant.function, interpolant.degree, bound)
+        return float(np.max(np.abs(other(x) - interpolant.function(x))))
 
-    assert error(chosen.bound) < 2**-13
-    assert error(2 * chosen.bound) > 2**-13
+    assert error(interpolant.bound) < 2**-13
+    assert error(2 * interpolant.bound) > 2**-13

@@ -47,9 +47,9 @@ def predict(name: str, inputs: npt.NDArray[np.float32]) -> npt.NDArray[np.int64]
 @pytest.mark.parametrize("name", GRAPHS)
 def test_the_accuracy_is_the_one_claimed(name: str) -> None:
     card = json.loads((MODELS / f"{name}.json").read_text())
-    held = np.load(MODELS / f"{name}.npz")
-    correct = int(np.sum(predict(name, held["inputs"]) == held["labels"]))
-    samples = len(held["labels"])
+    data = np.load(MODELS / f"{name}.npz")
+    correct = int(np.sum(predict(name, data["inputs"]) == data["labels"]))
+    samples = len(data["labels"])
     assert samples >= 100
     assert card["held_out"]["samples"] == samples
     assert card["held_out"]["correct"] == correct
@@ -85,15 +85,15 @@ def test_batch_norm_and_the_residual_sum_stay_in_the_digits_model() -> None:
 
 def test_a_client_can_standardise_with_the_card() -> None:
     card = json.loads((MODELS / "breast-mlp.json").read_text())
-    held = np.load(MODELS / "breast-mlp.npz")
-    inputs = (held["raw"] - np.array(card["mean"])) / np.array(card["std"])
-    np.testing.assert_allclose(inputs, held["inputs"], atol=1e-4)
+    data = np.load(MODELS / "breast-mlp.npz")
+    inputs = (data["raw"] - np.array(card["mean"])) / np.array(card["std"])
+    np.testing.assert_allclose(inputs, data["inputs"], atol=1e-4)
     assert len(card["features"]) == inputs.shape[1] == 30
 
 
 def test_digits_are_sixteenths() -> None:
-    held = np.load(MODELS / "digits-cnn.npz")
-    np.testing.assert_array_equal(held["inputs"][:, 0], held["raw"] / np.float32(16))
+    data = np.load(MODELS / "digits-cnn.npz")
+    np.testing.assert_array_equal(data["inputs"][:, 0], data["raw"] / np.float32(16))
 
 
 @pytest.mark.parametrize("digit", [3, 7, 9])
@@ -101,7 +101,7 @@ def test_an_example_image_is_a_held_out_digit_read_right(digit: int) -> None:
     image = Image.open(MODELS / f"digit-{digit}.png")
     assert (image.size, image.mode) == ((8, 8), "L")
     pixels = np.asarray(image, dtype=np.float32) / np.float32(255)
-    held = np.load(MODELS / "digits-cnn.npz")
-    near = np.max(np.abs(held["inputs"][:, 0] - pixels), axis=(1, 2)) <= 0.5 / 255 + 1e-6
-    assert held["labels"][near].tolist() == [digit]
+    data = np.load(MODELS / "digits-cnn.npz")
+    near = np.max(np.abs(data["inputs"][:, 0] - pixels), axis=(1, 2)) <= 0.5 / 255 + 1e-6
+    assert data["labels"][near].tolist() == [digit]
     assert predict("digits-cnn", pixels[None, None]).tolist() == [digit]

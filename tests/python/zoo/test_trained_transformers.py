@@ -36,18 +36,21 @@ def test_labels_are_those_of_onnx_runtime(
     with np.load(MODELS / f"{name}.npz") as data:
         inputs, labels = data["inputs"][:SAMPLES, None], data["labels"][:SAMPLES]
     session = onnxruntime.InferenceSession(str(path))
-    wanted = np.concatenate([session.run(None, {"input": each})[0] for each in inputs])
+    references = np.concatenate([session.run(None, {"input": sample})[0] for sample in inputs])
     logits = np.concatenate(
-        [execute(compiled.program, compiled.weights, [it]).outputs["logits"] for it in inputs]
+        [
+            execute(compiled.program, compiled.weights, [sample]).outputs["logits"]
+            for sample in inputs
+        ]
     )
-    agreement = float(np.mean(logits.argmax(axis=1) == wanted.argmax(axis=1)))
-    accuracy = [float(np.mean(each.argmax(axis=1) == labels)) for each in (logits, wanted)]
-    perplexity = [float(np.exp(surprise(each, labels))) for each in (logits, wanted)]
+    agreement = float(np.mean(logits.argmax(axis=1) == references.argmax(axis=1)))
+    accuracy = [float(np.mean(scores.argmax(axis=1) == labels)) for scores in (logits, references)]
+    perplexity = [float(np.exp(surprise(scores, labels))) for scores in (logits, references)]
     record_property("ring and scale", (compiled.program.ring_bits, compiled.program.scale_bits))
     record_property("agreement", agreement)
     record_property("accuracy, plaintext accuracy", accuracy)
     record_property("perplexity, plaintext perplexity", perplexity)
-    record_property("largest error of a score", float(np.abs(logits - wanted).max()))
+    record_property("largest error of a score", float(np.abs(logits - references).max()))
     assert agreement >= 0.98
     assert abs(accuracy[0] - accuracy[1]) <= 0.01
     assert abs(perplexity[0] / perplexity[1] - 1) < 0.01
@@ -60,9 +63,9 @@ def test_private_scores_are_the_executors(
 ) -> None:
     calibration = list(np.load(MODELS / f"{name}-samples.npy")[:, None])
     with np.load(MODELS / f"{name}.npz") as data:
-        given = data["inputs"][:1]
+        sample = data["inputs"][:1]
     for suite in (privet.Fss(), privet.Gmw(correlations="dealer")):
-        result = privet.run(MODELS / f"{name}.onnx", [given], suite=suite, calibration=calibration)
+        result = privet.run(MODELS / f"{name}.onnx", [sample], suite=suite, calibration=calibration)
         for phase in ("offline", "dealer", "online"):
             record_property(f"{suite.name} {phase}", str(getattr(result, phase)))
         assert result.max_fixed_point_error == 0

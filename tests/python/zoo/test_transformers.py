@@ -54,10 +54,10 @@ def drawn(graph: Graph, seed: int) -> dict[str, np.ndarray]:
     """A random input: pixels, hidden states or tokens."""
     generator = np.random.default_rng(seed)
     if graph.ids:
-        table = next(it for it in graph.weights if it.name == "tokens.weight")
+        table = next(weight for weight in graph.weights if weight.name == "tokens.weight")
         return {"input": generator.integers(0, table.shape[0], graph.input.shape)}
-    drawn = generator.uniform if graph.input.moment < 1 else generator.standard_normal
-    return {"input": drawn(size=graph.input.shape).astype(np.float32)}
+    sampler = generator.uniform if graph.input.moment < 1 else generator.standard_normal
+    return {"input": sampler(size=graph.input.shape).astype(np.float32)}
 
 
 @pytest.mark.parametrize(("name", "suite"), CASES)
@@ -65,18 +65,19 @@ def test_small_ones_run_privately_as_in_the_executor(
     name: str, suite: privet.Suite, tmp_path: Path
 ) -> None:
     graph = SMALL[name]
-    model, given = written(graph, tmp_path), drawn(graph, 0)
+    model, inputs = written(graph, tmp_path), drawn(graph, 0)
     onnx.checker.check_model(model)
     calibration = [drawn(graph, seed) for seed in range(8)]
-    result = privet.run(model, given, suite=suite, calibration=calibration, bits=37, scale=12)
+    result = privet.run(model, inputs, suite=suite, calibration=calibration, bits=37, scale=12)
     assert result.max_fixed_point_error == 0
     (output,) = result.outputs.values()
-    (wanted,) = expected(model, given)
-    assert np.abs(output - wanted).max() < 0.02 * max(1.0, wanted.std())
+    (reference,) = expected(model, inputs)
+    assert np.abs(output - reference).max() < 0.02 * max(1.0, reference.std())
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param(it, marks=[pytest.mark.slow] if it == "gpt2" else []) for it in LARGE]
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name == "gpt2" else []) for name in LARGE],
 )
 def test_large_ones_keep_their_activations_near_one(name: str, tmp_path: Path) -> None:
     path = zoo.build(name, tmp_path)
@@ -92,10 +93,10 @@ def test_hidden_states_are_those_of_onnx_runtime(
 ) -> None:
     model = onnx.load(zoo.build(name, tmp_path))
     compiled = compile(model, bits=40, calibration=[samples(model)], smooth="piecewise")
-    given = samples(model, seed=1)
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    (wanted,) = expected(model, given)
-    off = np.abs(output - wanted)
+    inputs = samples(model, seed=1)
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    (reference,) = expected(model, inputs)
+    off = np.abs(output - reference)
     record_property("largest and mean", (float(off.max()), float(off.mean())))
-    assert off.mean() < 0.005 * wanted.std()
-    assert off.max() < 0.05 * wanted.std()
+    assert off.mean() < 0.005 * reference.std()
+    assert off.max() < 0.05 * reference.std()

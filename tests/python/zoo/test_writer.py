@@ -17,18 +17,18 @@ from privet.zoo.minionn import m1
 
 def test_a_file_says_what_onnx_would_say(tmp_path: Path) -> None:
     graph = m1()
-    drawn: dict[str, Array] = {}
+    arrays: dict[str, Array] = {}
 
     def values(weight: Weight) -> Array:
-        return drawn.setdefault(weight.name, draw("m1", weight))
+        return arrays.setdefault(weight.name, draw("m1", weight))
 
     writer.write(graph, tmp_path / "m1.onnx", values)
     model = onnx.load(tmp_path / "m1.onnx")
     assert (model.ir_version, model.opset_import[0].version) == (8, 17)
     assert list(model.graph.node) == graph.nodes
-    assert [weight.name for weight in model.graph.initializer] == list(drawn)
+    assert [weight.name for weight in model.graph.initializer] == list(arrays)
     for weight in model.graph.initializer:
-        np.testing.assert_array_equal(numpy_helper.to_array(weight), drawn[weight.name])
+        np.testing.assert_array_equal(numpy_helper.to_array(weight), arrays[weight.name])
     # Protobuf writes it again at the same length: no field is doubled or unknown.
     assert model.ByteSize() == (tmp_path / "m1.onnx").stat().st_size
 

@@ -65,8 +65,8 @@ def test_unfit_inputs(program: Program, inputs: Any, message: str) -> None:
 
 def test_the_only_input_needs_no_list() -> None:
     program = compile(single("Relu", [(1, 3)])).program
-    (listed,), (alone,) = encode_input(program, [ONES]), encode_input(program, ONES)
-    np.testing.assert_array_equal(listed, alone)
+    (from_list,), (alone,) = encode_input(program, [ONES]), encode_input(program, ONES)
+    np.testing.assert_array_equal(from_list, alone)
     with pytest.raises(InputError, match=r"has shape \[3\], not \[1, 3\]"):
         encode_input(program, ONES[0])
 
@@ -93,12 +93,12 @@ def test_outputs_have_the_kinds_of_the_model(nodes: Any, kinds: dict[str, Any]) 
     x = np.array([[0.25, -0.5, 0.75, 0.5]], np.float32)
     outputs = execute(program, compiled.weights, {"x": x}).outputs
     assert {name: array.dtype for name, array in outputs.items()} == kinds
-    described = {each.name: each.kind for each in describe_outputs(program)}
+    descriptions = {output.name: output.kind for output in describe_outputs(program)}
     names = {np.int64: "integer", np.float64: "real", np.bool_: "boolean"}
-    assert described == {name: names[kind] for name, kind in kinds.items()}
-    wanted = dict(zip(kinds, expected(proto, {"x": x}), strict=True))
+    assert descriptions == {name: names[kind] for name, kind in kinds.items()}
+    references = dict(zip(kinds, expected(proto, {"x": x}), strict=True))
     for name, array in outputs.items():
-        np.testing.assert_allclose(array, wanted[name], atol=1e-3)
+        np.testing.assert_allclose(array, references[name], atol=1e-3)
     # Programs that were compiled before kinds were told say none, and their places are such.
     if "y" in kinds and kinds["y"] is np.int64:
         assert b'"kind"' not in compiled.program.to_public_bytes()
@@ -162,19 +162,20 @@ def test_calibration_that_is_no_samples_is_refused(calibration: Any, message: st
 def test_calibration_lies_along_the_first_axis(client_side: bool) -> None:
     proto = single("Add", [(1, 3), (1, 3)])
     rows = {"x0": np.arange(12.0).reshape(4, 3), "x1": np.full((4, 3), 50.0)}
-    listed = [{name: row[i : i + 1] for name, row in rows.items()} for i in range(4)]
+    sample_list = [{name: row[i : i + 1] for name, row in rows.items()} for i in range(4)]
     of_list, of_rows = (
-        compile(proto, calibration=it, client_side=client_side) for it in (listed, rows)
+        compile(proto, calibration=calibration, client_side=client_side)
+        for calibration in (sample_list, rows)
     )
     assert of_rows.magnitudes == of_list.magnitudes
     alone = single("Relu", [(1, 3)])
     assert compile(alone, calibration=rows["x0"]).magnitudes["x0"] == 22.0
 
 
-@pytest.mark.parametrize("given", [1, (1, 0), (0, np.inf), (0, 1, 2), "01x"])
-def test_an_input_range_has_two_ends(given: Any) -> None:
+@pytest.mark.parametrize("input_range", [1, (1, 0), (0, np.inf), (0, 1, 2), "01x"])
+def test_an_input_range_has_two_ends(input_range: Any) -> None:
     with pytest.raises(Misuse, match="give the lowest and the highest number"):
-        compile(single("Relu", [(1, 3)]), input_range=given)
+        compile(single("Relu", [(1, 3)]), input_range=input_range)
 
 
 def test_input_range_covers_its_ends() -> None:

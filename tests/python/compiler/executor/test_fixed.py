@@ -33,25 +33,25 @@ def integers(*shape: int, bits: int, seed: int = 0) -> Array:
 @pytest.mark.parametrize("weight_bits", [8, 16, 27])
 def test_dense_is_exact_at_any_width(x_bits: int, weight_bits: int) -> None:
     x, weight = integers(3, 7, bits=x_bits), integers(7, 5, bits=weight_bits, seed=1)
-    wanted = [
+    reference = [
         [sum(int(x[m, k]) * int(weight[k, n]) for k in range(7)) for n in range(5)]
         for m in range(3)
     ]
     output = exact_linear(x, row_sum(weight, 1), op.Dense(weight, None).multiplied)
-    assert output.tolist() == wanted
+    assert output.tolist() == reference
 
 
 @pytest.mark.parametrize(("x_bits", "y_bits"), [(10, 10), (30, 25), (8, 47), (47, 8)])
 def test_products_of_two_tensors_are_exact_at_any_width(x_bits: int, y_bits: int) -> None:
     x, y = integers(2, 3, 7, bits=x_bits), integers(2, 7, 5, bits=y_bits, seed=1)
-    wanted = [
+    reference = [
         [
             [sum(int(x[b, m, k]) * int(y[b, k, n]) for k in range(7)) for n in range(5)]
             for m in range(3)
         ]
         for b in range(2)
     ]
-    assert exact_matmul(x, y).tolist() == wanted
+    assert exact_matmul(x, y).tolist() == reference
     column, row = x[..., :5], np.swapaxes(y, 1, 2)[:, :3, :5]
     products = [int(a) * int(b) for a, b in zip(column.ravel(), row.ravel(), strict=True)]
     assert exact_product(column, row).ravel().tolist() == products

@@ -45,9 +45,9 @@ TRUE: dict[str, Callable[[float], float]] = {
 @pytest.mark.parametrize("name", sorted(SMOOTH))
 def test_primitives_are_the_functions(name: str) -> None:
     x = np.linspace(-30, 30, 6001)
-    wanted = np.array([TRUE[name](it) for it in x])
+    reference = np.array([TRUE[name](value) for value in x])
     assert set(PRIMITIVES) == set(SMOOTH) == set(TRUE)
-    np.testing.assert_allclose(PRIMITIVES[name](x), wanted, rtol=2e-15, atol=2e-15)
+    np.testing.assert_allclose(PRIMITIVES[name](x), reference, rtol=2e-15, atol=2e-15)
 
 
 def test_known_answers_are_kept() -> None:
@@ -68,10 +68,10 @@ def test_values_are_rounded_and_kept_in_the_ring() -> None:
 
 def test_steps_keep_their_constants_exactly() -> None:
     constants = (0.1, -3.0, 0.0, 2.0**-200, 1e30, float(np.float32(0.044715)))
-    steps = tuple(Step("scale", (at,), it) for at, it in enumerate(constants))
-    written = encode_steps(Function(steps))
-    assert decode_steps(json.loads(json.dumps(written))) == Function(steps)
-    assert written[1]["constant"] == {"mantissa": -3, "exponent": 0}
+    steps = tuple(Step("scale", (index,), constant) for index, constant in enumerate(constants))
+    document = encode_steps(Function(steps))
+    assert decode_steps(json.loads(json.dumps(document))) == Function(steps)
+    assert document[1]["constant"] == {"mantissa": -3, "exponent": 0}
     with pytest.raises(ValueError, match="constant"):
         encode_steps(Function((Step("shift", (0,), 2.0**-500),)))
 
@@ -93,7 +93,7 @@ def test_steps_that_are_none_are_refused(step: dict[str, object]) -> None:
         decode_steps([step])
     program = compile(single("Tanh", [(2, 3)]), smooth="function").program
     public = json.loads(program.to_public_bytes())
-    (operation,) = (it for it in public["operations"] if it["op"] == "function")
+    (operation,) = (entry for entry in public["operations"] if entry["op"] == "function")
     operation["steps"] = [step]
     with pytest.raises(InvalidProgram, match="function"):
         Program.from_public_bytes(
@@ -106,13 +106,15 @@ def test_operators_are_off_by_their_rounding_alone(operator: str) -> None:
     proto = single(operator, [(3, 5)])
     inputs = samples(proto)
     compiled = compile(proto, calibration=[inputs], smooth="function")
-    assert [it.op for it in compiled.program.operations] == ["function"]
+    assert [operation.op for operation in compiled.program.operations] == ["function"]
     (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
-    (wanted,) = expected(proto, inputs)
+    (reference,) = expected(proto, inputs)
     # Half a unit in the last place of the output, and of an input where slopes are up to 1.2.
-    np.testing.assert_allclose(output, wanted, rtol=0, atol=1.1 * 2.0**-12)
+    np.testing.assert_allclose(output, reference, rtol=0, atol=1.1 * 2.0**-12)
     assert list(error_bound(compiled.program, compiled.weights).values()) == [None]
-    assert [it for it in suites.all_suites() if it().runs(compiled.program)] == [suites.Stream]
+    assert [suite for suite in suites.all_suites() if suite().runs(compiled.program)] == [
+        suites.Stream
+    ]
 
 
 def test_constants_of_the_argument_stay_with_the_model() -> None:
@@ -125,7 +127,7 @@ def test_constants_of_the_argument_stay_with_the_model() -> None:
     weights = {"w": np.full((4, 1), 0.25, np.float32), "b": np.array([0.625], np.float32)}
     proto = model(nodes, {"x": (2, 4)}, ["y"], weights)
     operations = compile(proto, smooth="function").program.operations
-    assert [it.op for it in operations] == ["dense", "function"]
+    assert [operation.op for operation in operations] == ["dense", "function"]
     assert operations[1].attributes == {"steps": [{"name": "sigmoid", "operands": [0]}]}
 
 
@@ -149,7 +151,11 @@ def test_kept_constants_compute_the_same(shape: tuple[int, ...]) -> None:
     proto = model(nodes, {"x": shape}, ["y"], weights)
     inputs = samples(proto)
     compiled = compile(proto, calibration=[inputs], smooth="function")
-    steps = [it.attributes["steps"] for it in compiled.program.operations if it.op == "function"]
+    steps = [
+        operation.attributes["steps"]
+        for operation in compiled.program.operations
+        if operation.op == "function"
+    ]
     assert steps == [[{"name": "tanh", "operands": [0]}]]
     (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
     np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=2.0**-10)

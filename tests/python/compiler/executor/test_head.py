@@ -42,7 +42,7 @@ CASES: list[Case] = [
     ("Log", [np.abs(X)], {}),
     ("Not", [X > 0], {}),
     ("Dropout", [X], {}),
-    *(("Cast", [X], {"to": to}) for to in (1, 7, 9)),
+    *(("Cast", [X], {"to": kind}) for kind in (1, 7, 9)),
     ("Reshape", [X, np.array([0, 2, -1])], {}),
     ("Flatten", [X.reshape(3, 2, 2)], {"axis": 2}),
     ("Squeeze", [X.reshape(3, 1, 4), np.array([1])], {}),
@@ -123,10 +123,10 @@ def test_an_operator_is_onnx_runtimes(case: Case) -> None:
         {name: plain(array) for name, array in zip(names[1:], operands[1:], strict=True)},
     )
     results = run_head(head, {"x0": plain(operands[0])})
-    wanted = _onnx_runtime(
+    references = _onnx_runtime(
         onnx.helper.make_node(op, names, outputs, domain=domain, **attributes), operands
     )
-    for name, array in zip(outputs, wanted, strict=True):
+    for name, array in zip(outputs, references, strict=True):
         if isinstance(array, list):
             assert [list(entry) for entry in results[name]] == [list(entry) for entry in array]
             results[name] = np.array([list(entry.values()) for entry in results[name]])
@@ -138,19 +138,25 @@ def test_an_operator_is_onnx_runtimes(case: Case) -> None:
             assert results[name].tolist() == array.tolist()
 
 
-def _onnx_runtime(one: onnx.NodeProto, operands: list[Any]) -> list[Any]:
-    kinds = [onnx.helper.np_dtype_to_tensor_dtype(np.asarray(each).dtype) for each in operands]
-    inputs = [
-        onnx.helper.make_tensor_value_info(name, kind, np.shape(each))
-        for name, kind, each in zip(one.input, kinds, operands, strict=True)
+def _onnx_runtime(node_proto: onnx.NodeProto, operands: list[Any]) -> list[Any]:
+    kinds = [
+        onnx.helper.np_dtype_to_tensor_dtype(np.asarray(operand).dtype) for operand in operands
     ]
-    outputs = [onnx.ValueInfoProto(name=name) for name in one.output]
+    inputs = [
+        onnx.helper.make_tensor_value_info(name, kind, np.shape(operand))
+        for name, kind, operand in zip(node_proto.input, kinds, operands, strict=True)
+    ]
+    outputs = [onnx.ValueInfoProto(name=name) for name in node_proto.output]
     opsets = [onnx.helper.make_opsetid("", 21), onnx.helper.make_opsetid(ML, 3)]
     proto = onnx.helper.make_model(
-        onnx.helper.make_graph([one], "one", inputs, outputs), opset_imports=opsets, ir_version=10
+        onnx.helper.make_graph([node_proto], "one", inputs, outputs),
+        opset_imports=opsets,
+        ir_version=10,
     )
     session = onnxruntime.InferenceSession(proto.SerializeToString())
-    feeds = {name: np.asarray(each) for name, each in zip(one.input, operands, strict=True)}
+    feeds = {
+        name: np.asarray(operand) for name, operand in zip(node_proto.input, operands, strict=True)
+    }
     return list(session.run(None, feeds))
 
 
@@ -171,10 +177,10 @@ def _with(program: Program, change: Callable[[dict[str, Any]], Any]) -> bytes:
 
 
 def test_a_head_is_part_of_the_public_half(program: Program) -> None:
-    read = Program.from_public_bytes(program.to_public_bytes())
-    assert read.head is not None
+    public = Program.from_public_bytes(program.to_public_bytes())
+    assert public.head is not None
     assert program.head is not None
-    assert read.head.nodes == program.head.nodes
+    assert public.head.nodes == program.head.nodes
     other = replace(program, head=replace(program.head, outputs=("y",)))
     assert other.program_hash != program.program_hash
 

@@ -25,12 +25,12 @@ def agrees(model: Path, samples: int, *, weight_scale: int, allowed: float) -> N
     for _ in range(samples):
         x = generator.standard_normal(compiled.program.values[entry.value].shape)
         x = x.clip(-entry.magnitude, entry.magnitude).astype(np.float32)
-        (wanted,) = session.run(None, {entry.name: x})
+        (reference,) = session.run(None, {entry.name: x})
         (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
-        limit = allowed * np.abs(wanted).max()
-        assert np.abs(output - wanted).max() <= limit
-        second, first = np.sort(wanted.reshape(-1))[-2:]
-        assert first - second <= 2 * limit or output.argmax() == wanted.argmax()
+        limit = allowed * np.abs(reference).max()
+        assert np.abs(output - reference).max() <= limit
+        second, first = np.sort(reference.reshape(-1))[-2:]
+        assert first - second <= 2 * limit or output.argmax() == reference.argmax()
 
 
 @pytest.mark.parametrize("name", ["m1", "m2", "hinet", "mnist-1", "mnist-2", "breast", "resnet20"])

@@ -22,14 +22,14 @@ def program(batch: int) -> Program:
 
 
 def test_the_last_sample_fills_up_and_is_dropped_again() -> None:
-    given = {"a": np.arange(6).reshape(2, 3), "b": np.full((2, 3), 2.0)}
-    filled, count = fill(program(5), given)
+    inputs = {"a": np.arange(6).reshape(2, 3), "b": np.full((2, 3), 2.0)}
+    filled, count = fill(program(5), inputs)
     assert count == 2
     assert {name: array.shape for name, array in filled.items()} == {"a": (5, 3), "b": (5, 3)}
     assert filled["a"].tolist() == [[0, 1, 2], *[[3, 4, 5]] * 4]
     assert [sample["b"].tolist() for sample in split(filled, count)] == [[[2.0] * 3]] * 2
-    (kept,) = trim(program(5), [np.arange(15).reshape(5, 3)], count)
-    assert kept.tolist() == [[0, 1, 2], [3, 4, 5]]
+    (output,) = trim(program(5), [np.arange(15).reshape(5, 3)], count)
+    assert output.tolist() == [[0, 1, 2], [3, 4, 5]]
 
 
 @pytest.mark.parametrize(
@@ -65,10 +65,10 @@ def test_a_program_for_one_sample_takes_its_inputs_as_they_are() -> None:
 
 
 def test_portions_hold_what_one_inference_takes() -> None:
-    given = {"a": np.arange(15).reshape(5, 3), "b": np.zeros((5, 3))}
-    assert [len(part["a"]) for part in portions(program(2), given)] == [2, 2, 1]
-    assert [part["a"].tolist() for part in portions(program(2), given)][2] == [[12, 13, 14]]
-    assert len(portions(program(5), given)) == 1
+    inputs = {"a": np.arange(15).reshape(5, 3), "b": np.zeros((5, 3))}
+    assert [len(part["a"]) for part in portions(program(2), inputs)] == [2, 2, 1]
+    assert [part["a"].tolist() for part in portions(program(2), inputs)][2] == [[12, 13, 14]]
+    assert len(portions(program(5), inputs)) == 1
 
 
 def test_a_program_for_one_sample_takes_several_in_portions() -> None:

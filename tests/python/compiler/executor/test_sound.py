@@ -55,8 +55,8 @@ def exceeds(compiled: Compiled, limits: list[int | None], rng: np.random.Generat
                 run = execute(compiled.program, compiled.weights, [x], arithmetic)
             except OverflowRisk:
                 continue
-            for id, (reached, limit) in enumerate(zip(run.magnitudes, limits, strict=True)):
-                if limit is not None and reached > limit:
+            for id, (magnitude, limit) in enumerate(zip(run.magnitudes, limits, strict=True)):
+                if limit is not None and magnitude > limit:
                     names.add(f"value {id}")
     return sorted(names)
 
@@ -123,8 +123,8 @@ def test_the_bound_of_one_layer_is_reached(kind: str) -> None:
     columns = integers.T if kind == "dense" else integers.reshape(4, -1)
     worst = np.abs(columns).sum(axis=1).argmax()
     x = compiled.program.inputs[0].magnitude * np.sign(columns[worst]).reshape(shape)
-    reached = execute(compiled.program, compiled.weights, [x]).magnitudes[-1]
-    assert compiled.ranges().layers[-1].sound == reached + LINEAR_ERROR
+    magnitude = execute(compiled.program, compiled.weights, [x]).magnitudes[-1]
+    assert compiled.ranges().layers[-1].sound == magnitude + LINEAR_ERROR
 
 
 def test_a_wrong_answer_within_the_bound_is_foreseen() -> None:
@@ -139,14 +139,14 @@ def test_a_wrong_answer_within_the_bound_is_foreseen() -> None:
 
 
 def test_more_bits_make_it_right() -> None:
-    needed = compile(victim()).ranges().bits_needed
-    assert needed is not None
-    compiled = compile(victim(), bits=needed, sound=True)
+    bits = compile(victim()).ranges().bits_needed
+    assert bits is not None
+    compiled = compile(victim(), bits=bits, sound=True)
     x = np.full((1, 784), compiled.program.inputs[0].magnitude)
     outputs = execute(compiled.program, compiled.weights, [x]).outputs["y"]
     np.testing.assert_allclose(outputs, in_reals(victim(), x), rtol=1e-3, atol=2.0)
     with pytest.raises(OverflowRisk, match="sound"):
-        compile(victim(), bits=needed - 1, sound=True)
+        compile(victim(), bits=bits - 1, sound=True)
 
 
 def test_smaller_inputs_are_safe() -> None:
@@ -161,8 +161,8 @@ def test_smaller_inputs_are_safe() -> None:
 def a_function(*nodes: str) -> onnx.ModelProto:
     """A layer and functions of its results."""
     steps = [node("MatMul", ["x", "w"], ["t0"])]
-    for number, each in enumerate(nodes):
-        steps.append(node(each, [f"t{number}"], [f"t{number + 1}"]))
+    for number, operator in enumerate(nodes):
+        steps.append(node(operator, [f"t{number}"], [f"t{number + 1}"]))
     weight = np.ones((4, 1), np.float32)
     return model(steps, {"x": (1, 4)}, [f"t{len(nodes)}"], {"w": weight})
 

@@ -37,7 +37,7 @@ def random_trees(
         number = sum(1 for t in lists["nodes_treeids"] if t == tree)
         may_stop = not complete and level >= least and not way
         leaf = level == depth or (may_stop and rng.random() < stop)
-        at = len(lists["nodes_treeids"])
+        place = len(lists["nodes_treeids"])
         for name, value in {
             "treeids": tree,
             "nodeids": number,
@@ -58,14 +58,14 @@ def random_trees(
                 ):
                     lists[f"target_{name}"].append(value)
         else:
-            lists["nodes_truenodeids"][at] = grow(tree, level + 1, way)
-            lists["nodes_falsenodeids"][at] = grow(tree, level + 1, False)
+            lists["nodes_truenodeids"][place] = grow(tree, level + 1, way)
+            lists["nodes_falsenodeids"][place] = grow(tree, level + 1, False)
         return number
 
     for tree in range(count):
         grow(tree, 0, tree == 0)
-    given: dict[str, Any] = {"n_targets": targets, **lists, **attributes}
-    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **given)
+    fields: dict[str, Any] = {"n_targets": targets, **lists, **attributes}
+    node = helper.make_node("TreeEnsembleRegressor", ["x"], ["y"], domain="ai.onnx.ml", **fields)
     return _model(node, [rows, features], [rows, targets], 3)
 
 

@@ -16,8 +16,8 @@ NAMES = sorted(path.stem for path in FOLDER.glob("*.onnx"))
 def exported(name: str, *, seed: int = 0) -> onnx.ModelProto:
     """The network, with weights that keep the size of values from layer to layer."""
     proto = onnx.load(FOLDER / f"{name}.onnx")
-    variances = {it.input[4] for it in proto.graph.node if it.op_type == "BatchNormalization"}
-    factors = {it.input[1] for it in proto.graph.node if it.op_type == "BatchNormalization"}
+    variances = {node.input[4] for node in proto.graph.node if node.op_type == "BatchNormalization"}
+    factors = {node.input[1] for node in proto.graph.node if node.op_type == "BatchNormalization"}
     rng = np.random.default_rng(seed)
     for tensor in proto.graph.initializer:
         count = math.prod(tensor.dims)
@@ -25,11 +25,11 @@ def exported(name: str, *, seed: int = 0) -> onnx.ModelProto:
             continue
         shape = tuple(tensor.dims)
         if tensor.name in variances | factors:
-            drawn = rng.uniform(0.5, 1.5, shape)
+            values = rng.uniform(0.5, 1.5, shape)
         elif len(shape) < 2:
-            drawn = 0.1 * rng.standard_normal(shape)
+            values = 0.1 * rng.standard_normal(shape)
         else:
             fan_in = count // shape[0] if len(shape) > 2 else max(shape)
-            drawn = math.sqrt(2.0 / fan_in) * rng.standard_normal(shape)
-        tensor.raw_data = drawn.astype("<f4").tobytes()
+            values = math.sqrt(2.0 / fan_in) * rng.standard_normal(shape)
+        tensor.raw_data = values.astype("<f4").tobytes()
     return proto

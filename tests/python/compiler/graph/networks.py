@@ -30,8 +30,8 @@ def drawn(size: str, shape: tuple[int, ...], rng: np.random.Generator) -> Array:
         case "equal":
             return np.full_like(normal, normal.reshape(-1)[0])
         case _:
-            chosen: Array = normal * rng.choice(np.asarray([0, 1e-4, 0.5, -3], np.float32), shape)
-            return chosen
+            array: Array = normal * rng.choice(np.asarray([0, 1e-4, 0.5, -3], np.float32), shape)
+            return array
 
 
 WEIGHTS: dict[str, tuple[int, ...]] = {
@@ -88,9 +88,9 @@ def network(
     }
     names = ["x", *(f"t{index}" for index in range(len(steps)))]
     nodes = [kinds[s](a, b) for s, a, b in zip(steps, names, names[1:], strict=False)]
-    used = {name for entry in nodes for name in entry.input}
+    inputs = {name for entry in nodes for name in entry.input}
     return model(
-        nodes, {"x": SHAPE}, [names[-1]], {k: v for k, v in constants.items() if k in used}
+        nodes, {"x": SHAPE}, [names[-1]], {k: v for k, v in constants.items() if k in inputs}
     )
 
 

@@ -57,8 +57,8 @@ def model(
         [onnx.helper.make_tensor_value_info(name, undefined, None) for name in outputs],
         tensors,
     )
-    versions = {"": opset} | {it.domain: 1 for it in nodes if it.domain}
-    imports = [onnx.helper.make_opsetid(*it) for it in versions.items()]
+    versions = {"": opset} | {operator.domain: 1 for operator in nodes if operator.domain}
+    imports = [onnx.helper.make_opsetid(*version) for version in versions.items()]
     proto = onnx.helper.make_model(graph, opset_imports=imports)
     proto.ir_version = 4 if opset < 12 else 10
     inferred = onnx.shape_inference.infer_shapes(proto)
@@ -131,18 +131,18 @@ def check(
     smooth: str = "polynomial",
 ) -> None:
     """Asserts that the compiled model agrees with another runtime to `units` of `2^-SCALE`."""
-    given = samples(proto) if inputs is None else inputs
-    shapes = {name: array.shape for name, array in given.items()}
+    arrays = samples(proto) if inputs is None else inputs
+    shapes = {name: array.shape for name, array in arrays.items()}
     compiled = compile(
         proto,
         bits=BITS,
         scale=SCALE,
-        calibration=[given],
+        calibration=[arrays],
         input_shapes=shapes,
         smooth=smooth,
     )
-    outputs = execute(compiled.program, compiled.weights, given).outputs
-    wanted = expected(proto, given) if wanted is None else wanted
+    outputs = execute(compiled.program, compiled.weights, arrays).outputs
+    wanted = expected(proto, arrays) if wanted is None else wanted
     for output, array in zip(proto.graph.output, wanted, strict=True):
         assert outputs[output.name].shape == array.shape
         allowed = units * 2.0**-SCALE * max(1.0, float(np.abs(array).max(initial=0.0)))

@@ -37,8 +37,8 @@ def test_clip(low: float | None, high: float | None, opset: int) -> None:
         operands += ["" if v is None else np.float32(v) for v in (low, high)]
         proto = single("Clip", operands, opset=opset)
     x = np.linspace(-8, 8, 36, dtype=np.float32).reshape(4, 9)
-    wanted = np.clip(x, -np.inf if low is None else low, np.inf if high is None else high)
-    check(proto, {"x0": x}, wanted=[wanted], units=2)
+    reference = np.clip(x, -np.inf if low is None else low, np.inf if high is None else high)
+    check(proto, {"x0": x}, wanted=[reference], units=2)
 
 
 def test_clip_with_widest_floats_is_no_clip() -> None:

@@ -94,28 +94,28 @@ def integers(nodes: list[Any], constants: dict[str, Any] | None = None) -> onnx.
 @pytest.mark.parametrize("operator", ["Mul", "MatMul", "Einsum"])
 def test_products_of_integers(operator: str) -> None:
     """Masks of padding are multiplied with one another, and with places."""
-    how = {"equation": "ij,kj->ik"} if operator == "Einsum" else {}
-    nodes = [node(operator, ["a", "t" if operator == "MatMul" else "b"], ["y"], **how)]
+    attributes = {"equation": "ij,kj->ik"} if operator == "Einsum" else {}
+    nodes = [node(operator, ["a", "t" if operator == "MatMul" else "b"], ["y"], **attributes)]
     if operator == "MatMul":
         nodes.insert(0, node("Transpose", ["b"], ["t"]))
-    given = {"a": np.array([[3, 0, 1], [-2, 7, 1]]), "b": np.array([[1, 0, 5], [6, -1, 0]])}
-    compiled = compile(integers(nodes), calibration=[given])
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_array_equal(output, expected(integers(nodes), given)[0])
+    inputs = {"a": np.array([[3, 0, 1], [-2, 7, 1]]), "b": np.array([[1, 0, 5], [6, -1, 0]])}
+    compiled = compile(integers(nodes), calibration=[inputs])
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    np.testing.assert_array_equal(output, expected(integers(nodes), inputs)[0])
 
 
-@pytest.mark.parametrize("between", ["Where", "Concat", "Clip", "Sign", "TopK", "ReduceL1"])
-def test_division_is_refused_of_integers_that_were_chosen_or_joined(between: str) -> None:
+@pytest.mark.parametrize("operator", ["Where", "Concat", "Clip", "Sign", "TopK", "ReduceL1"])
+def test_division_is_refused_of_integers_that_were_chosen_or_joined(operator: str) -> None:
     reads = {"Where": ["c", "a", "b"], "Concat": ["a", "b"], "Clip": ["a", "low", "high"]}
     reads |= {"TopK": ["a", "k"]}
-    more = {"axis": 1} if between == "Concat" else {}
+    attributes = {"axis": 1} if operator == "Concat" else {}
     nodes = [
         node("Less", ["a", "b"], ["c"]),
-        node(between, reads.get(between, ["a"]), ["d"], **more),
+        node(operator, reads.get(operator, ["a"]), ["d"], **attributes),
         node("Div", ["d", "two"], ["y"]),
     ]
-    nodes[1].output.extend(["places"] if between == "TopK" else [])
-    nodes = nodes if between == "Where" else nodes[1:]
+    nodes[1].output.extend(["places"] if operator == "TopK" else [])
+    nodes = nodes if operator == "Where" else nodes[1:]
     proto = integers(nodes, {"two": 2, "low": -9, "high": 9, "k": [2]})
     with pytest.raises(UnsupportedModel, match="divides integers"):
         import_model(proto, name="m")
@@ -127,16 +127,16 @@ def test_averages_of_integers_are_refused() -> None:
         import_model(proto, name="m")
 
 
-@pytest.mark.parametrize("between", [None, "Add", "Mul", "CumSum", "ReduceSum", "Sum"])
-def test_division_of_integers_is_refused(between: str | None) -> None:
+@pytest.mark.parametrize("operator", [None, "Add", "Mul", "CumSum", "ReduceSum", "Sum"])
+def test_division_of_integers_is_refused(operator: str | None) -> None:
     """Whatever integers were made of before."""
-    nodes, read = [], "a"
-    if between is not None:
-        nodes, read = [node(between, ["a", "one"], ["c"])], "c"
-    proto = integers([*nodes, node("Div", [read, "two"], ["y"])], {"one": 1, "two": 2})
+    nodes, operand = [], "a"
+    if operator is not None:
+        nodes, operand = [node(operator, ["a", "one"], ["c"])], "c"
+    proto = integers([*nodes, node("Div", [operand, "two"], ["y"])], {"one": 1, "two": 2})
     with pytest.raises(UnsupportedModel, match="divides integers"):
         import_model(proto, name="m")
-    proto = integers([*nodes, node("Div", [read, "b"], ["y"])], {"one": 1})
+    proto = integers([*nodes, node("Div", [operand, "b"], ["y"])], {"one": 1})
     with pytest.raises(UnsupportedModel, match="divides integers"):
         import_model(proto, name="m")
 
@@ -156,6 +156,8 @@ def test_what_is_made_of_a_tensor_and_itself_is_a_constant() -> None:
     ]
     proto = model(nodes, {"x": (2, 3)}, ["y"])
     graph = import_model(proto, name="m")
-    added = [it.operation.bias for it in graph.nodes if isinstance(it.operation, AddConstant)]
-    assert len(added) == len(graph.nodes)
-    assert np.array_equal(sum(added), np.ones((2, 3)))
+    biases = [
+        entry.operation.bias for entry in graph.nodes if isinstance(entry.operation, AddConstant)
+    ]
+    assert len(biases) == len(graph.nodes)
+    assert np.array_equal(sum(biases), np.ones((2, 3)))

@@ -33,10 +33,10 @@ def check(
     inputs: Mapping[str, Array] | None = None,
 ) -> Compiled:
     """Asserts that the program with lines agrees with another runtime to `units` of `2^-12`."""
-    given = dict(inputs or samples(proto, spread=spread))
-    compiled = compile(proto, bits=48, calibration=[given], smooth="piecewise")
-    outputs = execute(compiled.program, compiled.weights, given).outputs
-    for output, array in zip(proto.graph.output, expected(proto, given), strict=True):
+    feeds = dict(inputs or samples(proto, spread=spread))
+    compiled = compile(proto, bits=48, calibration=[feeds], smooth="piecewise")
+    outputs = execute(compiled.program, compiled.weights, feeds).outputs
+    for output, array in zip(proto.graph.output, expected(proto, feeds), strict=True):
         allowed = units * UNIT * max(1.0, float(np.abs(array).max()))
         np.testing.assert_allclose(outputs[output.name], array, rtol=0, atol=allowed)
     return compiled
@@ -63,17 +63,17 @@ CAUSAL = np.triu(np.ones((6, 6), bool), 1)
 
 
 @pytest.mark.parametrize("low", [-np.inf, np.finfo(np.float32).min, -1e4])
-@pytest.mark.parametrize("how", ["Add", "Where", "guarded"])
-def test_masked_elements_are_nothing(low: float, how: str) -> None:
-    if how == "Add":
+@pytest.mark.parametrize("form", ["Add", "Where", "guarded"])
+def test_masked_elements_are_nothing(low: float, form: str) -> None:
+    if form == "Add":
         mask = np.where(CAUSAL, np.float32(low), np.float32(0))
         nodes = [node("Add", ["x", "mask"], ["m"])]
         constants: dict[str, Any] = {"mask": mask}
     else:
         nodes = [node("Where", ["keep", "x", "low"], ["m"])]
         constants = {"keep": ~CAUSAL, "low": np.float32(low)}
-    nodes.append(node("Softmax", ["m"], ["s" if how != "guarded" else "t"], axis=-1))
-    if how == "guarded":
+    nodes.append(node("Softmax", ["m"], ["s" if form != "guarded" else "t"], axis=-1))
+    if form == "guarded":
         constants["zero"] = np.float32(0)
         nodes += [node("IsNaN", ["t"], ["nan"]), node("Where", ["nan", "zero", "t"], ["s"])]
     net = model([*nodes, node("MatMul", ["s", "x"], ["y"])], {"x": (1, 2, 6, 6)}, ["y"], constants)
@@ -94,9 +94,9 @@ def test_masks_that_are_too_weak_are_refused() -> None:
     proto = model(nodes, {"x": (6, 6)}, ["y"], {"mask": mask})
     with pytest.raises(UnsupportedModel, match="what it masks reaches"):
         check(proto, spread=200.0)
-    beside = [node("Add", ["x", "mask"], ["m"]), node("Relu", ["m"], ["y"])]
+    others = [node("Add", ["x", "mask"], ["m"]), node("Relu", ["m"], ["y"])]
     with pytest.raises(UnsupportedModel, match="masked tensor"):
-        check(model(beside, {"x": (6, 6)}, ["y"], {"mask": mask}))
+        check(model(others, {"x": (6, 6)}, ["y"], {"mask": mask}))
 
 
 @pytest.mark.parametrize(("spread", "width"), [(0.05, 16), (0.3, 24), (1.0, 16), (8.0, 24)])
@@ -132,16 +132,16 @@ def test_layer_normalization_in_parts(square: str, division: str) -> None:
         else:
             nodes += [node("Reciprocal", ["root"], ["r"]), node("Mul", ["again", "r"], ["n"])]
     nodes += [node("Mul", ["n", "scale"], ["scaled"]), node("Add", ["scaled", "bias"], ["y"])]
-    used = {name for entry in nodes for name in entry.input}
-    held = {name: array for name, array in constants.items() if name in used}
-    check(model(nodes, {"x": (2, 3, 16)}, ["y"], held, opset=13), units=48)
+    inputs = {name for entry in nodes for name in entry.input}
+    tensors = {name: array for name, array in constants.items() if name in inputs}
+    check(model(nodes, {"x": (2, 3, 16)}, ["y"], tensors, opset=13), units=48)
 
 
 def test_division_by_a_private_tensor_that_keeps_its_sign() -> None:
     proto = single("Div", [(2, 5), (2, 1)])
-    given = samples(proto)
-    given["x1"] = np.array([[0.6], [40.0]], np.float32)
-    check(proto, inputs=given)
+    inputs = samples(proto)
+    inputs["x1"] = np.array([[0.6], [40.0]], np.float32)
+    check(proto, inputs=inputs)
 
 
 @pytest.mark.parametrize("heads", [(4, 4), (4, 2), (4, 1)])
@@ -206,8 +206,8 @@ def test_rotary_embedding(interleaved: int, width: int) -> None:
 def test_einsum(equation: str, a: tuple[int, ...], b: tuple[int, ...], private: str) -> None:
     operands: list[Any] = [a, b]
     if private != "both":
-        which = 1 if private == "first" else 0
-        operands[which] = constant(*operands[which])
+        place = 1 if private == "first" else 0
+        operands[place] = constant(*operands[place])
     check(single("Einsum", operands, equation=equation))
 
 
@@ -246,8 +246,8 @@ def test_a_gate_of_one_branch_times_the_other() -> None:
     assert kinds.count("mul") == 1
 
 
-@pytest.mark.parametrize("both", [False, True])
-def test_a_constant_condition_chooses_elements(both: bool) -> None:
+@pytest.mark.parametrize("both_private", [False, True])
+def test_a_constant_condition_chooses_elements(both_private: bool) -> None:
     keep = np.random.default_rng(0).random((3, 4)) < 0.5
-    other: Any = (2, 3, 4) if both else constant(4)
+    other: Any = (2, 3, 4) if both_private else constant(4)
     check(single("Where", [keep, (2, 3, 4), other]))

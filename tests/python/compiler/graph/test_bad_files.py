@@ -31,11 +31,11 @@ def _typed(kind: int, constant_kind: int | None = None) -> onnx.ModelProto:
 
 def _window(op: str, **attributes: Any) -> onnx.ModelProto:
     """A node that slides a window, whose attributes ONNX's own inference does not see."""
-    given: dict[str, Any] = {"kernel_shape": [2, 2]}
+    fields: dict[str, Any] = {"kernel_shape": [2, 2]}
     operands = [IMAGE, constant(1, 1, 2, 2)] if op == "Conv" else [IMAGE]
-    proto = single(op, operands, **given)
+    proto = single(op, operands, **fields)
     for name, value in attributes.items():
-        for attribute in [each for each in proto.graph.node[0].attribute if each.name == name]:
+        for attribute in [entry for entry in proto.graph.node[0].attribute if entry.name == name]:
             proto.graph.node[0].attribute.remove(attribute)
         proto.graph.node[0].attribute.append(onnx.helper.make_attribute(name, value))
     return proto
@@ -220,9 +220,9 @@ def test_the_fuzzer_finds_an_importer_that_raises(monkeypatch: pytest.MonkeyPatc
 
 def test_nothing_of_a_refusal_is_left_out() -> None:
     nodes = [node("Det", ["x"], ["a"]), node("Acos", ["x"], ["b"]), node("Asin", ["b"], ["c"])]
-    with pytest.raises(UnsupportedModel) as caught:
+    with pytest.raises(UnsupportedModel) as excinfo:
         compile(model(nodes, {"x": (2, 2)}, ["a", "c"]))
-    assert [problem.operator for problem in caught.value.problems] == ["Det", "Acos", "Asin"]
+    assert [problem.operator for problem in excinfo.value.problems] == ["Det", "Acos", "Asin"]
 
 
 @pytest.mark.parametrize(
@@ -245,7 +245,9 @@ def test_files_of_every_form_that_are_no_models(tmp_path: Path, name: str, text:
         compile(path)
 
 
-@pytest.mark.parametrize("given", [object(), None, {"weights": []}, [1]], ids=type)
-def test_what_is_no_model_is_told_how_to_export_one(given: Any) -> None:
-    with pytest.raises(InvalidModel, match=f"the model is a {type(given).__name__}: give the path"):
-        privet.compile(given)
+@pytest.mark.parametrize("source", [object(), None, {"weights": []}, [1]], ids=type)
+def test_what_is_no_model_is_told_how_to_export_one(source: Any) -> None:
+    with pytest.raises(
+        InvalidModel, match=f"the model is a {type(source).__name__}: give the path"
+    ):
+        privet.compile(source)

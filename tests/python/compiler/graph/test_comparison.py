@@ -16,8 +16,8 @@ COMPARISONS = ["Greater", "GreaterOrEqual", "Less", "LessOrEqual", "Equal"]
 
 def checked(proto: Any, **inputs: Array) -> None:
     """Agreement on numbers that fixed point has exactly, so that equal ones are equal."""
-    wanted = [array.astype(np.float64) for array in expected(proto, inputs)]
-    check(proto, inputs, units=2, wanted=wanted)
+    references = [array.astype(np.float64) for array in expected(proto, inputs)]
+    check(proto, inputs, units=2, wanted=references)
 
 
 @pytest.mark.parametrize("operator", ["Abs", "Sign", "ThresholdedRelu", "Shrink"])
@@ -25,14 +25,14 @@ def test_of_one_tensor(operator: str) -> None:
     checked(single(operator, [(2, 4)]), x0=POINTS)
 
 
-@pytest.mark.parametrize("given", [{"alpha": 0.5}, {"alpha": 0.0}, {"alpha": -0.5}])
-def test_thresholded_relu(given: dict[str, Any]) -> None:
-    checked(single("ThresholdedRelu", [(2, 4)], **given), x0=POINTS)
+@pytest.mark.parametrize("attributes", [{"alpha": 0.5}, {"alpha": 0.0}, {"alpha": -0.5}])
+def test_thresholded_relu(attributes: dict[str, Any]) -> None:
+    checked(single("ThresholdedRelu", [(2, 4)], **attributes), x0=POINTS)
 
 
-@pytest.mark.parametrize("given", [{"lambd": 1.0}, {"lambd": 0.5, "bias": 0.5}, {"bias": 1.5}])
-def test_shrink(given: dict[str, Any]) -> None:
-    checked(single("Shrink", [(2, 4)], **given), x0=POINTS)
+@pytest.mark.parametrize("attributes", [{"lambd": 1.0}, {"lambd": 0.5, "bias": 0.5}, {"bias": 1.5}])
+def test_shrink(attributes: dict[str, Any]) -> None:
+    checked(single("Shrink", [(2, 4)], **attributes), x0=POINTS)
 
 
 @pytest.mark.parametrize("shape", [(1,), (4, 1, 1), (4, 3, 2)])
@@ -97,11 +97,11 @@ def test_where(constants: tuple[str, ...]) -> None:
     nodes = [node("Where", ["c", "a", "b"], ["y"])]
     if "c" not in constants:
         nodes.insert(0, node("Greater", ["x", "x2"], ["c"]))
-    held = {name: values[name] for name in constants}
+    tensors = {name: values[name] for name in constants}
     free = {name: values[name] for name in ("a", "b") if name not in constants}
     if "c" not in constants:
         free |= {"x": POINTS, "x2": OTHER}
-    checked(model(nodes, dict.fromkeys(free, (2, 4)), ["y"], held), **free)
+    checked(model(nodes, dict.fromkeys(free, (2, 4)), ["y"], tensors), **free)
 
 
 def test_a_cast_to_booleans_tells_zero_from_others() -> None:
@@ -117,23 +117,23 @@ def test_a_cast_to_booleans_tells_zero_from_others() -> None:
 
 @pytest.mark.parametrize("operator", ["Less", "LessOrEqual", "Greater", "GreaterOrEqual"])
 @pytest.mark.parametrize("bound", [3.4e38, -3.4e38])
-@pytest.mark.parametrize("turned", [False, True])
-def test_no_number_is_beyond_the_largest_float(operator: str, bound: float, turned: bool) -> None:
+@pytest.mark.parametrize("swap", [False, True])
+def test_no_number_is_beyond_the_largest_float(operator: str, bound: float, swap: bool) -> None:
     """As KBinsDiscretizer is exported for a column of two values."""
-    given = ["bound", "x"] if turned else ["x", "bound"]
+    operands = ["bound", "x"] if swap else ["x", "bound"]
     nodes = [
-        node(operator, given, ["t"]),
+        node(operator, operands, ["t"]),
         node("Cast", ["t"], ["n"], to=onnx.TensorProto.FLOAT),
         node("Concat", ["n", "x"], ["y"], axis=1),
     ]
     check(model(nodes, {"x": (2, 3)}, ["y"], {"bound": np.array([bound], np.float32)}))
 
 
-@pytest.mark.parametrize("to", ["UINT8", "INT8", "INT32"])
-def test_truth_values_as_integers(to: str) -> None:
+@pytest.mark.parametrize("kind", ["UINT8", "INT8", "INT32"])
+def test_truth_values_as_integers(kind: str) -> None:
     """As segmentation ends in a mask of bytes."""
     nodes = [
         node("Greater", ["x", "c"], ["is"]),
-        node("Cast", ["is"], ["y"], to=getattr(onnx.TensorProto, to)),
+        node("Cast", ["is"], ["y"], to=getattr(onnx.TensorProto, kind)),
     ]
     check(model(nodes, {"x": (2, 3)}, ["y"], {"c": np.array(0.1, np.float32)}), units=0)

@@ -26,18 +26,20 @@ def body(
         onnx.helper.make_tensor_value_info(n, k, None if k == FLOAT else []) for n, k in inputs
     ]
     results = [onnx.helper.make_tensor_value_info(n, k, None) for n, k in outputs]
-    kept = [onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in (constants or {}).items()]
-    return onnx.helper.make_graph(list(nodes), "body", entries, results, kept)
+    initializers = [
+        onnx.numpy_helper.from_array(np.asarray(a), n) for n, a in (constants or {}).items()
+    ]
+    return onnx.helper.make_graph(list(nodes), "body", entries, results, initializers)
 
 
 def branches() -> dict[str, onnx.GraphProto]:
     """Both use the same names, and read what is outside."""
     add = [node("Add", ["h", "c"], ["out"])]
     mul = [node("Mul", ["h", "c"], ["in"]), node("Relu", ["in"], ["out"])]
-    given = {"c": constant(3)}
+    constants = {"c": constant(3)}
     return {
-        "then_branch": body(add, [("out", FLOAT)], constants=given),
-        "else_branch": body(mul, [("out", FLOAT)], constants=given),
+        "then_branch": body(add, [("out", FLOAT)], constants=constants),
+        "else_branch": body(mul, [("out", FLOAT)], constants=constants),
     }
 
 
@@ -88,8 +90,8 @@ def loop(condition: str = "going") -> onnx.GraphProto:
         node("Identity", ["going"], ["same"]),
         node("Identity", ["sum_out"], ["part"]),
     ]
-    for index, each in enumerate(nodes):
-        each.name = f"step_{index}"
+    for index, operator in enumerate(nodes):
+        operator.name = f"step_{index}"
     inputs = [("step", INT64), ("going", BOOL), ("sum", FLOAT)]
     outputs = [({"going": "same"}.get(condition, condition), BOOL), ("sum_out", FLOAT)]
     return body(nodes, [*outputs, ("part", FLOAT)], inputs, {"two": np.array(2)})
@@ -148,14 +150,14 @@ def test_a_scan_is_unrolled(axis: int, reverse: int) -> None:
     )
     for entry in step.input:
         entry.type.tensor_type.ClearField("shape")
-    how: dict[str, Any] = {"num_scan_inputs": 1, "scan_input_directions": [reverse]}
-    how |= {"scan_output_directions": [reverse], "scan_output_axes": [axis]}
-    nodes = [node("Scan", ["x", "rows"], ["end", "y"], body=step, **how)]
+    attributes: dict[str, Any] = {"num_scan_inputs": 1, "scan_input_directions": [reverse]}
+    attributes |= {"scan_output_directions": [reverse], "scan_output_axes": [axis]}
+    nodes = [node("Scan", ["x", "rows"], ["end", "y"], body=step, **attributes)]
     check(model(nodes, {"x": (2, 3)}, ["y"], {"rows": constant(4, 3)}))
 
 
 @pytest.mark.parametrize(
-    ("shapes", "axes", "why"),
+    ("shapes", "axes", "reason"),
     [
         ([(9000, 1)], [0], "more than 8192 nodes"),
         ([(3, 2), (2, 2)], [0, 0], "tensors of different lengths"),
@@ -164,15 +166,15 @@ def test_a_scan_is_unrolled(axis: int, reverse: int) -> None:
     ],
 )
 def test_a_scan_of_too_many_slices_or_none_is_refused(
-    shapes: list[tuple[int, ...]], axes: list[int], why: str
+    shapes: list[tuple[int, ...]], axes: list[int], reason: str
 ) -> None:
     """Also where its body has hardly a node."""
     rows = {f"rows{index}": np.ones(shape, np.float32) for index, shape in enumerate(shapes)}
-    taken = [(f"row{index}", FLOAT) for index in range(len(shapes))]
-    step = body([], [("state", FLOAT)], [("state", FLOAT), *taken])
-    how: dict[str, Any] = {"num_scan_inputs": len(shapes), "scan_input_axes": axes}
-    nodes = [node("Scan", ["x", *rows], ["y"], body=step, **how)]
-    with pytest.raises(UnsupportedModel, match=why):
+    slices = [(f"row{index}", FLOAT) for index in range(len(shapes))]
+    step = body([], [("state", FLOAT)], [("state", FLOAT), *slices])
+    attributes: dict[str, Any] = {"num_scan_inputs": len(shapes), "scan_input_axes": axes}
+    nodes = [node("Scan", ["x", *rows], ["y"], body=step, **attributes)]
+    with pytest.raises(UnsupportedModel, match=reason):
         import_model(model(nodes, {"x": (2, 3)}, ["y"], rows), name="m")
 
 

@@ -54,10 +54,10 @@ def test_rows_are_those_of_onnx_runtime(shape: tuple[int, ...], width: tuple[int
     proto = embedding(
         [node("Gather", ["table", "ids"], ["y"])], {"table": constant(5, *width)}, *shape
     )
-    given = {"ids": IDS.reshape(shape)}
-    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[given])
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=2.0**-SCALE)
+    inputs = {"ids": IDS.reshape(shape)}
+    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[inputs])
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=2.0**-SCALE)
 
 
 @pytest.mark.parametrize(
@@ -76,30 +76,28 @@ def test_places_are_cast_only_to_a_type_that_holds_them(type: str, rows: int, ho
         ],
         {"table": constant(rows, 2)},
     )
-    given = {"ids": np.array([[rows - 1, 0, 1, rows - 2]])}
+    inputs = {"ids": np.array([[rows - 1, 0, 1, rows - 2]])}
     if not holds:
         with pytest.raises(UnsupportedModel, match=f"table of {rows} rows .* does not hold"):
-            compile(proto, bits=BITS, scale=SCALE, calibration=[given])
+            compile(proto, bits=BITS, scale=SCALE, calibration=[inputs])
         return
-    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[given])
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=2.0**-SCALE)
+    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[inputs])
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=2.0**-SCALE)
 
 
-@pytest.mark.parametrize("between", ["Cast", "Identity", "Reshape"])
+@pytest.mark.parametrize("step", ["Cast", "Identity", "Reshape"])
 @pytest.mark.parametrize("last", ["Softmax", "ArgMax"])
 @pytest.mark.parametrize("reveal", ["outputs", "scores"])
-def test_a_table_that_ids_choose_from_is_never_published(
-    between: str, last: str, reveal: str
-) -> None:
+def test_a_table_that_ids_choose_from_is_never_published(step: str, last: str, reveal: str) -> None:
     """Whatever stands in between, and whatever the client computes behind it."""
     tables: dict[str, Array] = {"table": constant(5, 3)}
-    if between == "Reshape":
+    if step == "Reshape":
         tables["shape"] = np.array([1, 4])
     proto = embedding(
         [
-            node(between, ["ids", *(["shape"] if between == "Reshape" else [])], ["places"])
-            if between != "Cast"
+            node(step, ["ids", *(["shape"] if step == "Reshape" else [])], ["places"])
+            if step != "Cast"
             else node("Cast", ["ids"], ["places"], to=onnx.TensorProto.INT32),
             node("Gather", ["table", "places"], ["rows"]),
             node(last, ["rows"], ["made"]),
@@ -164,10 +162,10 @@ def test_elements_of_like_rows_of_a_constant(axis: int) -> None:
     proto = embedding(
         [node("GatherElements", ["rows", "ids"], ["y"], axis=axis)], {"rows": rows}, 1, 4
     )
-    given = {"ids": IDS}
-    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[given])
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=2.0**-SCALE)
+    inputs = {"ids": IDS}
+    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[inputs])
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=2.0**-SCALE)
     other = embedding(list(proto.graph.node), {"rows": constant(*rows.shape)})
     with pytest.raises(UnsupportedModel, match="rows of a constant that are not alike"):
         compile(other)
@@ -199,10 +197,10 @@ def test_numbers_beside_a_part_that_is_looked_up_are_not_bounded_by_its_table() 
     ]
     tables = {"table": constant(5, 3), "w": constant(3, 3), "first": np.array(0)}
     tables |= {"from": np.array([1]), "to": np.array([4]), "axes": np.array([1])}
-    proto, given = embedding(nodes, tables), {"ids": np.array([[2, 80, 1, 60]])}
-    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[given])
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=0.01)
+    proto, inputs = embedding(nodes, tables), {"ids": np.array([[2, 80, 1, 60]])}
+    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[inputs])
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=0.01)
 
 
 @pytest.mark.parametrize("wrong", [5, -1, 0.5])
@@ -232,8 +230,8 @@ def test_tokens_beyond_the_table_are_refused(wrong: float) -> None:
 def test_suites_look_up_what_the_executor_does(suite: privet.Suite) -> None:
     result = privet.run(small(), {"ids": IDS}, suite=suite)
     assert result.max_fixed_point_error <= 2
-    (wanted,) = expected(small(), {"ids": IDS})
-    assert np.abs(np.asarray(result.outputs["y"], np.float64) - wanted).max() < 2.0**-8
+    (reference,) = expected(small(), {"ids": IDS})
+    assert np.abs(np.asarray(result.outputs["y"], np.float64) - reference).max() < 2.0**-8
 
 
 def test_suite_ckks_refuses_tokens() -> None:
@@ -276,10 +274,10 @@ def test_columns_are_rows_of_tables_of_their_own(picks: str) -> None:
         node("Add", ["e", "f"], ["y"]),
     ]
     proto = embedding(nodes, tables, 2, 2)
-    given = {"ids": np.array([[4, 2], [1, 0]])}
+    inputs = {"ids": np.array([[4, 2], [1, 0]])}
     if picks == "Transpose":
-        given = {"ids": np.array([[4, 1], [2, 0]]).T}
-    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[given])
+        inputs = {"ids": np.array([[4, 1], [2, 0]]).T}
+    compiled = compile(proto, bits=BITS, scale=SCALE, calibration=[inputs])
     assert compiled.program.inputs[0].one_hot
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=2.0**-SCALE)
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=2.0**-SCALE)

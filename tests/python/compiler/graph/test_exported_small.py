@@ -35,9 +35,11 @@ def test_a_network_is_near_the_reference(name: str) -> None:
     proto = onnx.load(FOLDER / f"{name}.onnx")
     rows = [given(proto, seed) for seed in range(12)]
     compiled = compile(proto, smooth="piecewise", calibration=rows[:8])
-    outputs, wanted = [], []
+    outputs, references = [], []
     for row in rows[8:]:
         (output,) = execute(compiled.program, compiled.weights, row).outputs.values()
         outputs.append(np.asarray(output))
-        wanted.append(expected(proto, row)[0].reshape(outputs[-1].shape))
-    assert np.abs(np.array(outputs) - np.array(wanted)).max() <= 6e-3 * np.ptp(np.array(wanted))
+        references.append(expected(proto, row)[0].reshape(outputs[-1].shape))
+    assert np.abs(np.array(outputs) - np.array(references)).max() <= 6e-3 * np.ptp(
+        np.array(references)
+    )

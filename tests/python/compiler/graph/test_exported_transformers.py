@@ -37,8 +37,8 @@ def test_results_are_those_of_onnx_runtime(name: str) -> None:
     model = onnx.load(HERE / f"{name}.onnx")
     generator = np.random.default_rng(0)
     calibration = [drawn(model, generator) for _ in range(4)]
-    given = drawn(model, generator)
+    inputs = drawn(model, generator)
     compiled = compile(model, bits=40, scale=12, calibration=calibration, smooth="piecewise")
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    (wanted, *_) = expected(model, given)
-    assert np.abs(output - wanted).max() < 0.02
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    (reference, *_) = expected(model, inputs)
+    assert np.abs(output - reference).max() < 0.02

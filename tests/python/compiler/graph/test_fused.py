@@ -52,31 +52,33 @@ def levels(*shape: int, seed: int = 3, kind: type[np.generic] = np.int8) -> Arra
 @pytest.mark.parametrize("kind", ACTIVATED)
 @pytest.mark.parametrize("is_added", [False, True])
 def test_convolutions_with_an_activation(kind: str, is_added: bool) -> None:
-    more = {"activation_params": ACTIVATED[kind]} if ACTIVATED[kind] else {}
+    attributes = {"activation_params": ACTIVATED[kind]} if ACTIVATED[kind] else {}
     operands = [(1, 3, 6, 6), constant(4, 3, 3, 3), constant(4)]
     if is_added:
         operands.append(constant(1, 4, 6, 6, seed=2))
-    proto = fused("FusedConv", operands, activation=kind, pads=[1] * 4, **more)
+    proto = fused("FusedConv", operands, activation=kind, pads=[1] * 4, **attributes)
     check(proto, smooth="piecewise", units=32)
 
 
 @pytest.mark.parametrize("kind", ["Relu", "LeakyRelu"])
 def test_products_with_an_activation(kind: str) -> None:
-    more = {"activation_alpha": 0.3} if ACTIVATED[kind] else {}
+    attributes = {"activation_alpha": 0.3} if ACTIVATED[kind] else {}
     operands = [(2, 8), constant(5, 8), constant(5)]
-    check(fused("FusedGemm", operands, activation=kind, transB=1, alpha=0.5, **more))
+    check(fused("FusedGemm", operands, activation=kind, transB=1, alpha=0.5, **attributes))
 
 
-@pytest.mark.parametrize("turned", [{"transA": 1}, {"transB": 1}, {"transA": 1, "transB": 1}, {}])
+@pytest.mark.parametrize(
+    "transposes", [{"transA": 1}, {"transB": 1}, {"transA": 1, "transB": 1}, {}]
+)
 @pytest.mark.parametrize("op", ["FusedMatMul", "TransposeMatMul"])
-def test_products_of_turned_tensors(op: str, turned: dict[str, int]) -> None:
+def test_products_of_turned_tensors(op: str, transposes: dict[str, int]) -> None:
     shapes = [(2, 3, 4, 5), (2, 3, 5, 6)]
     sides = [
-        (*shape[:-2], shape[-1], shape[-2]) if f"trans{side}" in turned else shape
+        (*shape[:-2], shape[-1], shape[-2]) if f"trans{side}" in transposes else shape
         for side, shape in zip("AB", shapes, strict=True)
     ]
-    check(fused(op, sides, alpha=0.25, **turned))
-    check(fused(op, [sides[0], constant(*sides[1])], **turned))
+    check(fused(op, sides, alpha=0.25, **transposes))
+    check(fused(op, [sides[0], constant(*sides[1])], **transposes))
 
 
 @pytest.mark.parametrize("op", ["Gelu", "FastGelu", "BiasGelu", "QuickGelu"])
@@ -113,16 +115,16 @@ def test_norms_in_versions_of_the_standard_that_have_none(op: str) -> None:
         node("Mul", ["n", "x"], ["y"]),
     ]
     constants = {"g": 1 + constant(8, seed=3, spread=0.1)}
-    constants |= {f"b{i}": it for i, it in enumerate(shift)}
+    constants |= {f"b{i}": value for i, value in enumerate(shift)}
     proto = model(nodes, {"x": (1, 4, 8)}, ["y"], constants, opset=16)
     proto.graph.node[1].domain = ""
     check(proto, smooth="piecewise", units=96)
 
 
-@pytest.mark.parametrize("turned", [{"transBatchA": 1}, {"transBatchA": 1, "transA": 1}])
-def test_products_whose_first_axis_comes_later(turned: dict[str, int]) -> None:
-    shape = (4, 2, 3, 5) if len(turned) == 1 else (5, 2, 3, 4)
-    check(fused("FusedMatMul", [shape, (2, 3, 5, 6)], alpha=0.25, **turned))
+@pytest.mark.parametrize("transposes", [{"transBatchA": 1}, {"transBatchA": 1, "transA": 1}])
+def test_products_whose_first_axis_comes_later(transposes: dict[str, int]) -> None:
+    shape = (4, 2, 3, 5) if len(transposes) == 1 else (5, 2, 3, 4)
+    check(fused("FusedMatMul", [shape, (2, 3, 5, 6)], alpha=0.25, **transposes))
     heads = fused("FusedMatMul", [(2, 3, 4, 5), (6, 2, 3, 5)], transBatchB=1, transB=1)
     check(heads)
 
@@ -131,10 +133,10 @@ def attention(op: str, operands: Sequence[Any], **attributes: Any) -> onnx.Model
     return fused(op, operands, num_heads=2, **attributes)
 
 
-@pytest.mark.parametrize("more", [{}, {"unidirectional": 1}, {"scale": 0.2}])
-def test_attention_of_one_tensor(more: dict[str, Any]) -> None:
+@pytest.mark.parametrize("attributes", [{}, {"unidirectional": 1}, {"scale": 0.2}])
+def test_attention_of_one_tensor(attributes: dict[str, Any]) -> None:
     operands = [(1, 5, 8), constant(8, 24), constant(24)]
-    check(attention("Attention", operands, **more), smooth="piecewise", units=96)
+    check(attention("Attention", operands, **attributes), smooth="piecewise", units=96)
 
 
 def test_attention_with_a_constant_mask_and_bias() -> None:
@@ -151,8 +153,8 @@ def test_attention_with_a_private_mask() -> None:
     attending = proto.graph.node.pop()
     attending.input[3] = "m"
     proto.graph.node.extend([cast, attending])
-    given = {"x0": constant(1, 5, 8, seed=8), "x3": np.array([[1, 1, 1, 0, 0]])}
-    check(proto, given, smooth="piecewise", units=128)
+    inputs = {"x0": constant(1, 5, 8, seed=8), "x3": np.array([[1, 1, 1, 0, 0]])}
+    check(proto, inputs, smooth="piecewise", units=128)
 
 
 @pytest.mark.parametrize("form", ["bare", "bias", "scores"])
@@ -180,18 +182,18 @@ def test_quantised_operators_of_two_tensors(op: str) -> None:
 
 @pytest.mark.parametrize("op", ["QLinearSigmoid", "QLinearLeakyRelu", "QLinearSoftmax"])
 def test_quantised_activations(op: str) -> None:
-    more: dict[str, dict[str, Any]] = {
+    extra: dict[str, dict[str, Any]] = {
         "QLinearLeakyRelu": {"alpha": 0.1},
         "QLinearSoftmax": {"opset": 13, "axis": -1},
     }
-    proto = integers(op, [(2, 6)], [step(0.02), BYTE], **more.get(op, {}))
+    proto = integers(op, [(2, 6)], [step(0.02), BYTE], **extra.get(op, {}))
     check(proto, units=2.0**14 * 0.04, smooth="piecewise")
 
 
 @pytest.mark.parametrize("op", ["QLinearAveragePool", "QLinearGlobalAveragePool"])
 def test_quantised_averages(op: str) -> None:
-    more = {"kernel_shape": [2, 2]} if op == "QLinearAveragePool" else {}
-    check(integers(op, [(1, 2, 6, 6)], [step(0.02), BYTE], **more), units=2.0**14 * 0.05)
+    extra = {"kernel_shape": [2, 2]} if op == "QLinearAveragePool" else {}
+    check(integers(op, [(1, 2, 6, 6)], [step(0.02), BYTE], **extra), units=2.0**14 * 0.05)
 
 
 def integers(
@@ -199,12 +201,12 @@ def integers(
 ) -> onnx.ModelProto:
     """Private numbers, quantised, an operator on them, and what its result means."""
     nodes, inputs, constants = [], {}, {"s": step(0.03), "p": BYTE, "t": steps[0], "o": steps[1]}
-    read: list[str] = []
+    operand_names: list[str] = []
     for place, shape in enumerate(shapes):
         inputs[f"x{place}"] = shape
         nodes.append(quantise(f"x{place}", "s", f"q{place}"))
-        read += [f"q{place}", "s", "p"]
-    nodes.append(node(op, [*read, "t", "o"], ["r"], domain=FUSED_DOMAIN, **attributes))
+        operand_names += [f"q{place}", "s", "p"]
+    nodes.append(node(op, [*operand_names, "t", "o"], ["r"], domain=FUSED_DOMAIN, **attributes))
     nodes.append(node("DequantizeLinear", ["r", "t", "o"], ["y"]))
     return model(nodes, inputs, ["y"], constants)
 
@@ -230,9 +232,9 @@ def test_quantised_products(has_bias: bool, is_real: bool) -> None:
     if has_bias:
         constants["c"] = levels(5, seed=4).astype(np.int32) * 40
     behind = [] if is_real else ["t", "p"]
-    read = ["q", "s", "p", "w", "v", "z", "c" if has_bias else "", *behind]
+    operand_names = ["q", "s", "p", "w", "v", "z", "c" if has_bias else "", *behind]
     output = "y" if is_real else "r"
-    product = node("QGemm", read, [output], domain=FUSED_DOMAIN, transB=1, alpha=0.5)
+    product = node("QGemm", operand_names, [output], domain=FUSED_DOMAIN, transB=1, alpha=0.5)
     nodes = [node("QuantizeLinear", ["x", "s", "p"], ["q"]), product]
     if not is_real:
         nodes.append(node("DequantizeLinear", ["r", "t", "p"], ["y"]))
@@ -241,14 +243,14 @@ def test_quantised_products(has_bias: bool, is_real: bool) -> None:
 
 
 @pytest.mark.parametrize("columns", [8, 5])
-@pytest.mark.parametrize("turned", [0, 1])
-def test_products_whose_columns_have_steps_of_their_own(columns: int, turned: int) -> None:
-    weights = levels(columns, 8) if turned else levels(8, columns)
+@pytest.mark.parametrize("transpose", [0, 1])
+def test_products_whose_columns_have_steps_of_their_own(columns: int, transpose: int) -> None:
+    weights = levels(columns, 8) if transpose else levels(8, columns)
     constants: dict[str, Any] = {"s": step(0.03), "p": BYTE, "w": weights}
     constants |= {"v": np.geomspace(0.001, 0.03, columns).astype(np.float32)}
     constants |= {"z": np.zeros(columns, np.int8), "c": levels(columns, seed=4).astype(np.int32)}
     product = node("QGemm", ["q", "s", "p", "w", "v", "z", "c"], ["y"], domain=FUSED_DOMAIN)
-    product.attribute.append(onnx.helper.make_attribute("transB", turned))
+    product.attribute.append(onnx.helper.make_attribute("transB", transpose))
     proto = model([quantise("x", "s", "q"), product], {"x": (2, 8)}, ["y"], constants)
     check(proto, units=2.0**14 * 0.05)
 
@@ -258,14 +260,14 @@ def test_products_whose_columns_have_steps_of_their_own(columns: int, turned: in
 def test_products_with_weights_of_few_bits(bits: int, has_point: bool) -> None:
     inner, columns, size = 48, 6, 32
     blocks = -(-inner // size)
-    packed = levels(columns, blocks, size * bits // 8, kind=np.uint8)
+    words = levels(columns, blocks, size * bits // 8, kind=np.uint8)
     scales = np.abs(constant(columns * blocks, spread=0.05))
-    operands: list[Any] = [(3, inner), packed, scales]
+    operands: list[Any] = [(3, inner), words, scales]
     if has_point:
         per_row = -(-blocks * bits // 8)
         operands.append(levels(columns * per_row, seed=6, kind=np.uint8))
-    more = {"K": inner, "N": columns, "bits": bits, "block_size": size}
-    check(fused("MatMulNBits", operands, **more), units=256)
+    attributes = {"K": inner, "N": columns, "bits": bits, "block_size": size}
+    check(fused("MatMulNBits", operands, **attributes), units=256)
 
 
 def test_products_that_quantise_as_they_go() -> None:
@@ -306,18 +308,18 @@ def test_transformers_that_onnx_runtime_optimised(
     options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     options.optimized_model_filepath = str(path)
     session = onnxruntime.InferenceSession(source, options)
-    assert operators <= {it.op_type for it in onnx.load(path).graph.node}
+    assert operators <= {onnx_node.op_type for onnx_node in onnx.load(path).graph.node}
     rng = np.random.default_rng(5)
-    given = {}
+    inputs = {}
     for entry in session.get_inputs():
         shape = [size if isinstance(size, int) else 1 for size in entry.shape]
         is_whole = entry.type == "tensor(int64)"
-        drawn = rng.integers(0, 2, shape) if is_whole else rng.standard_normal(shape)
-        given[entry.name] = drawn.astype(np.int64 if is_whole else np.float32)
-    wanted = session.run(None, given)[0]
-    compiled = compile(path, calibration=[given], bits=44, smooth="piecewise")
-    outputs = execute(compiled.program, compiled.weights, given).outputs
-    np.testing.assert_allclose(next(iter(outputs.values())), wanted, rtol=0, atol=0.02)
+        values = rng.integers(0, 2, shape) if is_whole else rng.standard_normal(shape)
+        inputs[entry.name] = values.astype(np.int64 if is_whole else np.float32)
+    reference = session.run(None, inputs)[0]
+    compiled = compile(path, calibration=[inputs], bits=44, smooth="piecewise")
+    outputs = execute(compiled.program, compiled.weights, inputs).outputs
+    np.testing.assert_allclose(next(iter(outputs.values())), reference, rtol=0, atol=0.02)
 
 
 def test_the_page_of_operators_lists_what_is_taken_apart() -> None:
@@ -366,35 +368,35 @@ OTHERS: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
 
 @pytest.mark.parametrize("form", OTHERS)
 def test_other_forms_are_refused_by_name(form: str) -> None:
-    op, operands, more = OTHERS[form]
+    op, operands, attributes = OTHERS[form]
     with pytest.raises(UnsupportedModel, match="fused operator of ONNX Runtime"):
-        compile(fused(op, operands, **more), bits=44)
+        compile(fused(op, operands, **attributes), bits=44)
 
 
 @pytest.mark.parametrize("op", ["QLinearAdd", "QLinearLeakyRelu", "QGemm"])
 def test_results_of_a_type_that_is_not_said_are_refused(op: str) -> None:
     proto = integers("QLinearAdd", 2 * [(2, 6)], [step(0.04), BYTE])
-    (there,) = (it for it in proto.graph.node if it.domain == FUSED_DOMAIN)
-    there.op_type = op
+    (target,) = (entry for entry in proto.graph.node if entry.domain == FUSED_DOMAIN)
+    target.op_type = op
     reads = {"QLinearAdd": 7, "QLinearLeakyRelu": 4, "QGemm": 8}[op]
-    read = [*there.input, "p", "s"][:reads]
-    there.ClearField("input")
-    there.input.extend(read)
+    operands = [*target.input, "p", "s"][:reads]
+    target.ClearField("input")
+    target.input.extend(operands)
     with pytest.raises(UnsupportedModel, match="fused operator of ONNX Runtime"):
         compile(proto, bits=44)
 
 
-@pytest.mark.parametrize("more", [{"opset": 12, "axis": 1}, {"opset": 13, "axis": 0}])
-def test_quantised_softmax_over_other_axes_is_refused(more: dict[str, int]) -> None:
-    proto = integers("QLinearSoftmax", [(2, 3, 4)], [step(0.01), BYTE], **more)
+@pytest.mark.parametrize("attributes", [{"opset": 12, "axis": 1}, {"opset": 13, "axis": 0}])
+def test_quantised_softmax_over_other_axes_is_refused(attributes: dict[str, int]) -> None:
+    proto = integers("QLinearSoftmax", [(2, 3, 4)], [step(0.01), BYTE], **attributes)
     with pytest.raises(UnsupportedModel, match="fused operator of ONNX Runtime"):
         compile(proto, bits=44)
 
 
 def test_dead_nodes_without_inputs_are_not_looked_at() -> None:
-    given = {"x": constant(2, 4)}
+    inputs = {"x": constant(2, 4)}
     proto = model([node("Relu", ["x"], ["y"])], {"x": (2, 4)}, ["y"])
     proto.opset_import.append(onnx.helper.make_opsetid(FUSED_DOMAIN, 1))
     for op in ("Identity", "Gelu"):
         proto.graph.node.append(onnx.helper.make_node(op, [], [op], domain=FUSED_DOMAIN))
-    check(proto, given, wanted=[np.maximum(given["x"], 0)])
+    check(proto, inputs, wanted=[np.maximum(inputs["x"], 0)])

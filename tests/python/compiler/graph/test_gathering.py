@@ -90,16 +90,16 @@ def test_updates_at_one_place_are_added_in_any_number() -> None:
     check(single("ScatterND", [(3,), indices, (4,)], reduction="add"))
 
 
-@pytest.mark.parametrize("how", [{}, {"axis": 0}, {"axis": -1}])
-def test_compress(how: dict[str, Any]) -> None:
-    keeps = np.array([True, False, True] if how else [True, False, True, True, False, True])
-    check(single("Compress", [(3, 4), keeps], **how))
+@pytest.mark.parametrize("attributes", [{}, {"axis": 0}, {"axis": -1}])
+def test_compress(attributes: dict[str, Any]) -> None:
+    keeps = np.array([True, False, True] if attributes else [True, False, True, True, False, True])
+    check(single("Compress", [(3, 4), keeps], **attributes))
 
 
 @pytest.mark.parametrize("time", [0, 1])
 def test_reverse_sequence(time: int) -> None:
-    how: dict[str, Any] = {"time_axis": time, "batch_axis": 1 - time}
-    check(single("ReverseSequence", [(4, 4, 2), np.array([4, 1, 3, 2])], **how))
+    attributes: dict[str, Any] = {"time_axis": time, "batch_axis": 1 - time}
+    check(single("ReverseSequence", [(4, 4, 2), np.array([4, 1, 3, 2])], **attributes))
 
 
 @pytest.mark.parametrize("upper", [0, 1])

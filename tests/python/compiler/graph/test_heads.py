@@ -27,7 +27,7 @@ def parts(compiled: Compiled) -> tuple[list[str], list[str]]:
     head = compiled.program.head
     return (
         [operation.op for operation in compiled.program.operations],
-        [] if head is None else [each.op for each in head.nodes],
+        [] if head is None else [step.op for step in head.nodes],
     )
 
 
@@ -113,8 +113,8 @@ def test_one_of_two_labels_is_taken_by_a_truth_value(labels: np.ndarray[Any, Any
     x = np.array([[0.25, 0.75, -1.0, 2.0]], np.float32)
     output = execute(compiled.program, compiled.weights, [x]).outputs["y"]
     assert output.tolist() == [[labels[place] for place in (0, 1, 0, 1)]]
-    seen = parts(compile(proto, reveal="scores"))
-    assert seen[1] == ["Greater", "Cast", "Gather"]
+    split = parts(compile(proto, reveal="scores"))
+    assert split[1] == ["Greater", "Cast", "Gather"]
 
 
 def test_a_sum_of_two_softmaxes_tells_neither() -> None:
@@ -136,9 +136,9 @@ def test_a_label_alone_may_be_revealed(outputs: list[str]) -> None:
     proto = classifier([SOFTMAX], outputs)
     compiled = compile(proto, reveal="label")
     assert parts(compiled)[0][-1] == "argmax"
-    given = samples(proto)
-    (label,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    assert label.ravel()[0] == (given["x"] @ W).argmax()
+    inputs = samples(proto)
+    (label,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    assert label.ravel()[0] == (inputs["x"] @ W).argmax()
 
 
 def test_labels_are_the_only_outputs_then() -> None:

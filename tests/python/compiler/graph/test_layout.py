@@ -85,8 +85,10 @@ def test_cast_of_an_index() -> None:
 
 @pytest.mark.parametrize("reader", [None, "Relu", "Cast"])
 def test_cast_to_integers_is_refused(reader: str | None) -> None:
-    to = {"to": onnx.TensorProto.INT64}
-    nodes = [node("Cast", ["x"], ["i"], **to), node("Cast", ["i"], ["f"], to=1)][: 1 + bool(reader)]
+    cast = {"to": onnx.TensorProto.INT64}
+    nodes = [node("Cast", ["x"], ["i"], **cast), node("Cast", ["i"], ["f"], to=1)][
+        : 1 + bool(reader)
+    ]
     if reader == "Relu":
         nodes[1] = node("Relu", ["i"], ["f"])
     proto = model(nodes, {"x": (2,)}, [nodes[-1].output[0]])

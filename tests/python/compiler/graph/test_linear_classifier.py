@@ -45,8 +45,8 @@ def test_scores_are_those_of_onnx_runtime(rows: int, labels: int, transform: str
             compile(model)
         return
     x = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
-    wanted = run_plaintext(model, [{"x": x}], ["label", "scores"])
+    reference = run_plaintext(model, [{"x": x}], ["label", "scores"])
     compiled = compile(model)
     outputs = execute(compiled.program, compiled.weights, [x]).outputs
-    assert np.array_equal(outputs["label"], wanted["label"])
-    assert np.allclose(outputs["scores"], wanted["scores"], rtol=0, atol=2e-3)
+    assert np.array_equal(outputs["label"], reference["label"])
+    assert np.allclose(outputs["scores"], reference["scores"], rtol=0, atol=2e-3)

@@ -12,24 +12,24 @@ from privet.compiler.executor import execute
 
 @pytest.mark.parametrize("keeps", [True, False])
 def test_a_matrix_less_its_logarithms_of_sums(keeps: bool) -> None:
-    between = [] if keeps else [node("Reshape", ["sums", "column"], ["total"])]
+    reshape = [] if keeps else [node("Reshape", ["sums", "column"], ["total"])]
     nodes = [
         node("MatMul", ["x", "w"], ["scores"]),
         node("ReduceLogSumExp", ["scores", "axis"], ["total" if keeps else "sums"], keepdims=keeps),
-        *between,
+        *reshape,
         node("Sub", ["scores", "total"], ["logs"]),
         node("Exp", ["logs"], ["chances"]),
         node("ArgMax", ["scores"], ["label"], axis=1),
     ]
     constants = {"w": 40 * constant(3, 4), "axis": np.array([1]), "column": np.array([-1, 1])}
     proto = model(nodes, {"x": (2, 3)}, ["chances", "label"], constants)
-    given = samples(proto)
-    compiled = compile(proto, smooth="piecewise", calibration=[given])
+    inputs = samples(proto)
+    compiled = compile(proto, smooth="piecewise", calibration=[inputs])
     head = compiled.program.head
     assert head is not None
     assert {entry.op for entry in head.nodes} == {"Softmax", "ArgMax"}
-    outputs = execute(compiled.program, compiled.weights, given).outputs
-    chances, label = expected(proto, given)
+    outputs = execute(compiled.program, compiled.weights, inputs).outputs
+    chances, label = expected(proto, inputs)
     np.testing.assert_allclose(outputs["chances"], chances, rtol=0, atol=1e-2)
     assert np.array_equal(outputs["label"], label)
 
@@ -43,10 +43,10 @@ def test_chances_in_the_middle_are_a_softmax(axis: int) -> None:
         node("MatMul", ["chances", "w"], ["y"]),
     ]
     proto = model(nodes, {"x": (2, 3)}, ["y"], {"w": constant(3, 2)})
-    given = samples(proto)
-    compiled = compile(proto, smooth="piecewise", calibration=[given])
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=2e-3)
+    inputs = samples(proto)
+    compiled = compile(proto, smooth="piecewise", calibration=[inputs])
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=2e-3)
 
 
 def test_other_axes_stay_as_they_are() -> None:
@@ -55,11 +55,11 @@ def test_other_axes_stay_as_they_are() -> None:
         node("Sub", ["x", "total"], ["y"]),
     ]
     proto = model(nodes, {"x": (2, 3)}, ["y"], {"axis": np.array([0])})
-    given = samples(proto)
-    compiled = compile(proto, smooth="piecewise", calibration=[given])
+    inputs = samples(proto)
+    compiled = compile(proto, smooth="piecewise", calibration=[inputs])
     assert compiled.program.head is None
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=1e-2)
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=1e-2)
 
 
 def test_sums_without_an_axis_of_their_own_are_taken_along_rows() -> None:
@@ -69,7 +69,7 @@ def test_sums_without_an_axis_of_their_own_are_taken_along_rows() -> None:
         node("Sub", ["x", "sums"], ["y"]),
     ]
     proto = model(nodes, {"x": (3, 3)}, ["y"], {"axis": np.array([1])})
-    given = samples(proto)
-    compiled = compile(proto, smooth="piecewise", calibration=[given])
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=1e-2)
+    inputs = samples(proto)
+    compiled = compile(proto, smooth="piecewise", calibration=[inputs])
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=1e-2)

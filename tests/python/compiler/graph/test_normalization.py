@@ -77,9 +77,9 @@ def test_instance_normalization(shape: tuple[int, ...]) -> None:
 
 def test_group_normalization() -> None:
     weights = [constant(4, seed=seed) for seed in (1, 2)]
-    how: dict[str, Any] = {"num_groups": 2}
+    attributes: dict[str, Any] = {"num_groups": 2}
     check(
-        single("GroupNormalization", [(2, 4, 3, 3), *weights], **how),
+        single("GroupNormalization", [(2, 4, 3, 3), *weights], **attributes),
         units=SPREAD,
         smooth="piecewise",
     )
@@ -87,9 +87,11 @@ def test_group_normalization() -> None:
 
 @pytest.mark.parametrize("axes", [None, [1], [0, 3]])
 def test_mean_variance_normalization(axes: list[int] | None) -> None:
-    how: dict[str, Any] = {} if axes is None else {"axes": axes}
+    attributes: dict[str, Any] = {} if axes is None else {"axes": axes}
     check(
-        single("MeanVarianceNormalization", [(2, 8, 4, 3)], **how), units=SPREAD, smooth="piecewise"
+        single("MeanVarianceNormalization", [(2, 8, 4, 3)], **attributes),
+        units=SPREAD,
+        smooth="piecewise",
     )
 
 
@@ -101,5 +103,5 @@ def test_lp_normalization(p: int, axis: int) -> None:
 
 @pytest.mark.parametrize("size", [1, 3, 5])
 def test_local_response_normalization(size: int) -> None:
-    how: dict[str, Any] = {"alpha": 0.1, "beta": 0.75, "bias": 2.0, "size": size}
-    check(single("LRN", [(1, 6, 3, 3)], **how), units=SPREAD, smooth="piecewise")
+    attributes: dict[str, Any] = {"alpha": 0.1, "beta": 0.75, "bias": 2.0, "size": size}
+    check(single("LRN", [(1, 6, 3, 3)], **attributes), units=SPREAD, smooth="piecewise")

@@ -67,5 +67,5 @@ def network(opset: int) -> onnx.ModelProto:
 @pytest.mark.parametrize("opset", range(6, NEWEST + 1))
 def test_network_in_every_opset(opset: int) -> None:
     proto = network(opset)
-    given = samples(proto)
-    check(proto, given, wanted=expected(network(21), given))
+    inputs = samples(proto)
+    check(proto, inputs, wanted=expected(network(21), inputs))

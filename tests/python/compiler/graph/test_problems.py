@@ -24,20 +24,20 @@ def test_all_problems_are_reported_together() -> None:
     ]
     constants = {"w": constant(3, 2, 1, 1), "shape": np.array([1, 48])}
     proto = model(nodes, {"x": (1, 2, 4, 4)}, ["y"], constants)
-    with pytest.raises(UnsupportedModel) as caught:
+    with pytest.raises(UnsupportedModel) as excinfo:
         import_model(proto, name="m")
-    problems = [(problem.node, problem.operator) for problem in caught.value.problems]
+    problems = [(problem.node, problem.operator) for problem in excinfo.value.problems]
     assert problems == [("the_asin", "Asin"), ("the_acos", "Acos"), ("the_tan", "Tan")]
-    assert all(problem.why and problem.instead for problem in caught.value.problems)
-    assert str(caught.value).startswith("3 parts of the model")
-    assert "the_acos (Acos): Acos is not supported. Replace" in str(caught.value)
+    assert all(problem.why and problem.instead for problem in excinfo.value.problems)
+    assert str(excinfo.value).startswith("3 parts of the model")
+    assert "the_acos (Acos): Acos is not supported. Replace" in str(excinfo.value)
 
 
 def test_unknown_shapes_do_not_hide_later_problems() -> None:
     nodes = [node("NonZero", ["x"], ["a"]), node("Relu", ["a"], ["b"]), node("Asin", ["b"], ["y"])]
-    with pytest.raises(UnsupportedModel) as caught:
+    with pytest.raises(UnsupportedModel) as excinfo:
         import_model(model(nodes, {"x": (2, 2)}, ["y"]), name="m")
-    assert [problem.operator for problem in caught.value.problems] == ["NonZero", "Asin"]
+    assert [problem.operator for problem in excinfo.value.problems] == ["NonZero", "Asin"]
 
 
 def test_what_no_output_needs_is_not_looked_at() -> None:
@@ -103,8 +103,8 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
 def test_path_bytes_and_proto_are_alike(tmp_path: Path) -> None:
     proto = single("Relu", [(2, 3)])
     onnx.save(proto, tmp_path / "some.onnx")
-    loaded = [load_model(s) for s in (proto, proto.SerializeToString(), tmp_path / "some.onnx")]
-    assert loaded[0] == loaded[1] == loaded[2]
+    models = [load_model(s) for s in (proto, proto.SerializeToString(), tmp_path / "some.onnx")]
+    assert models[0] == models[1] == models[2]
     assert compile(tmp_path / "some.onnx").program.model == "some"
 
 

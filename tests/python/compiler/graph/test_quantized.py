@@ -43,7 +43,7 @@ def digits() -> list[Array]:
 
 def outputs(compiled: Compiled, samples: list[Array]) -> Array:
     outputs = [execute(compiled.program, compiled.weights, [x]).outputs for x in samples]
-    return np.concatenate([next(iter(it.values())) for it in outputs])
+    return np.concatenate([next(iter(output.values())) for output in outputs])
 
 
 def by_runtime(path: Path, samples: list[Array]) -> Array:
@@ -68,8 +68,8 @@ def test_digits_quantised_by_onnx_runtime(form: str, tmp_path: Path, record_prop
     else:
         name = onnx.load(source).graph.input[0].name
         quantization.quantize_static(source, path, Samples(name), **options)
-    held = np.load(ZOO / "digits-cnn.npz")
-    samples = list(held["inputs"].astype(np.float32).reshape(-1, 1, 1, 8, 8))[::3]
+    data = np.load(ZOO / "digits-cnn.npz")
+    samples = list(data["inputs"].astype(np.float32).reshape(-1, 1, 1, 8, 8))[::3]
     compiled = compile(path, calibration=digits(), bits=37, scale=12)
     fixed, integers = outputs(compiled, samples), by_runtime(path, samples)
     floats = by_runtime(source, samples)
@@ -80,7 +80,9 @@ def test_digits_quantised_by_onnx_runtime(form: str, tmp_path: Path, record_prop
     # Ranges that begin at zero are in the place of the model's ReLUs, and no other is left.
     assert compiled.quantized == KEPT.get(form)
     plain = compile(source, calibration=digits(), bits=37, scale=12).program
-    assert [it.op for it in compiled.program.operations] == [it.op for it in plain.operations]
+    assert [operation.op for operation in compiled.program.operations] == [
+        operation.op for operation in plain.operations
+    ]
 
 
 def check(
@@ -127,8 +129,8 @@ def test_weights_with_a_scale_for_each_channel_and_of_four_bits() -> None:
     proto = model(nodes, {"x": (2, 5)}, ["y"], {"s": np.array([0.1, 0.2, 0.05], np.float32)})
     proto.graph.initializer.append(weight)
     x = constant(2, 5)
-    (wanted,) = ReferenceEvaluator(proto).run(None, {"x": x})
-    check(proto, x, error=16 * 2.0**-14, wanted=np.asarray(wanted))
+    (reference,) = ReferenceEvaluator(proto).run(None, {"x": x})
+    check(proto, x, error=16 * 2.0**-14, wanted=np.asarray(reference))
 
 
 def test_products_of_integers() -> None:
@@ -184,10 +186,10 @@ def test_what_is_refused(nodes: list[tuple[str, list[str], str]], words: str) ->
         "many": np.ones(4, np.float32),
         "zeros": np.zeros(4, np.uint8),
     }
-    more = {"Cast": {"to": 1}}
-    listed = [node(op, given, [output], **more.get(op, {})) for op, given, output in nodes]
+    extra = {"Cast": {"to": 1}}
+    protos = [node(op, inputs, [output], **extra.get(op, {})) for op, inputs, output in nodes]
     with pytest.raises(UnsupportedModel, match=words):
-        compile(model(listed, {"x": (2, 4)}, ["y"], constants))
+        compile(model(protos, {"x": (2, 4)}, ["y"], constants))
 
 
 def test_fused_operators_are_refused_with_what_to_do() -> None:

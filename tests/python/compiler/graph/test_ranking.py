@@ -21,11 +21,11 @@ RNG = np.random.default_rng(3)
 def agrees(proto: Any, x: Any, outputs: list[str]) -> None:
     compiled = compile(proto, smooth="piecewise", calibration=[x])
     results = execute(compiled.program, compiled.weights, [x]).outputs
-    wanted = run_plaintext(compiled.source, [{"x": x}], outputs)
+    references = run_plaintext(compiled.source, [{"x": x}], outputs)
     for name in outputs:
-        assert results[name].shape == wanted[name].shape
-        within = 0 if wanted[name].dtype.kind == "i" else 2e-3
-        assert np.abs(results[name] - np.asarray(wanted[name], np.float64)).max() <= within
+        assert results[name].shape == references[name].shape
+        within = 0 if references[name].dtype.kind == "i" else 2e-3
+        assert np.abs(results[name] - np.asarray(references[name], np.float64)).max() <= within
 
 
 @pytest.mark.parametrize("largest", [0, 1])

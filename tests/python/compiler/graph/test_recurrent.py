@@ -66,15 +66,15 @@ def net(
 
 def check(proto: onnx.ModelProto, *, units: float = 24) -> None:
     rng = np.random.default_rng(1)
-    given = {
+    inputs = {
         entry.name: rng.standard_normal(
             [d.dim_value for d in entry.type.tensor_type.shape.dim]
         ).astype(np.float32)
         for entry in proto.graph.input
     }
-    compiled = compile(proto, bits=50, scale=14, calibration=[given], smooth="piecewise")
-    outputs = execute(compiled.program, compiled.weights, given).outputs
-    for output, array in zip(proto.graph.output, expected(proto, given), strict=True):
+    compiled = compile(proto, bits=50, scale=14, calibration=[inputs], smooth="piecewise")
+    outputs = execute(compiled.program, compiled.weights, inputs).outputs
+    for output, array in zip(proto.graph.output, expected(proto, inputs), strict=True):
         assert outputs[output.name].shape == array.shape
         np.testing.assert_allclose(outputs[output.name], array, rtol=0, atol=units * 2.0**-14)
 

@@ -61,10 +61,10 @@ def test_the_largest_of_many_is_what_all_are_compared_with() -> None:
     check(proto, units=256, smooth="piecewise")
 
 
-@pytest.mark.parametrize("how", [{}, {"exclusive": 1}, {"reverse": 1}])
+@pytest.mark.parametrize("attributes", [{}, {"exclusive": 1}, {"reverse": 1}])
 @pytest.mark.parametrize("axis", [0, 1, -1])
-def test_cum_sum(how: dict[str, Any], axis: int) -> None:
-    check(single("CumSum", [(2, 4, 3), np.array(axis)], **how))
+def test_cum_sum(attributes: dict[str, Any], axis: int) -> None:
+    check(single("CumSum", [(2, 4, 3), np.array(axis)], **attributes))
     check(single("CumSum", [(2, 4, 3), np.array(axis)], exclusive=1, reverse=1))
 
 
@@ -74,8 +74,8 @@ def test_reduce_over_nothing(operator: str, keepdims: int) -> None:
     """What goes before or after the sum is still computed: ReduceSumSquare gives squares."""
     proto = single(operator, [(2, 3)], noop_with_empty_axes=1, keepdims=keepdims)
     x = np.random.default_rng(0).uniform(0.5, 2, (2, 3)).astype(np.float32)
-    given = -x if operator in WITHOUT_SIGN else x
-    check(proto, {"x0": given}, units=64, smooth="piecewise")
+    sample = -x if operator in WITHOUT_SIGN else x
+    check(proto, {"x0": sample}, units=64, smooth="piecewise")
 
 
 @pytest.mark.parametrize("axis", [0, 1, -1])

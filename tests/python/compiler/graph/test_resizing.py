@@ -15,9 +15,9 @@ COORDINATES = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"
 @pytest.mark.parametrize("mode", ["nearest", "linear", "cubic"])
 @pytest.mark.parametrize("coordinates", COORDINATES)
 def test_resize(mode: str, coordinates: str) -> None:
-    how: dict[str, Any] = {"mode": mode, "coordinate_transformation_mode": coordinates}
-    check(single("Resize", [SHAPE, "", np.array([1, 1, 1.6, 2], np.float32)], **how))
-    check(single("Resize", [SHAPE, "", "", np.array([1, 2, 3, 9])], **how))
+    attributes: dict[str, Any] = {"mode": mode, "coordinate_transformation_mode": coordinates}
+    check(single("Resize", [SHAPE, "", np.array([1, 1, 1.6, 2], np.float32)], **attributes))
+    check(single("Resize", [SHAPE, "", "", np.array([1, 2, 3, 9])], **attributes))
 
 
 @pytest.mark.parametrize("rounding", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
@@ -27,7 +27,7 @@ def test_nearest_by_each_rounding(rounding: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "how",
+    "attributes",
     [
         {"coordinate_transformation_mode": "half_pixel_symmetric", "mode": "linear"},
         {"mode": "cubic", "cubic_coeff_a": -0.5, "exclude_outside": 1},
@@ -36,29 +36,29 @@ def test_nearest_by_each_rounding(rounding: str) -> None:
         {"axes": [2, 3], "keep_aspect_ratio_policy": "not_smaller", "mode": "linear"},
     ],
 )
-def test_other_forms(how: dict[str, Any]) -> None:
-    sizes = [7, 9] if "axes" in how else [1, 2, 7, 9]
-    check(single("Resize", [SHAPE, "", "", np.array(sizes)], opset=19, **how))
+def test_other_forms(attributes: dict[str, Any]) -> None:
+    sizes = [7, 9] if "axes" in attributes else [1, 2, 7, 9]
+    check(single("Resize", [SHAPE, "", "", np.array(sizes)], opset=19, **attributes))
 
 
 def test_a_crop_that_reaches_outside() -> None:
     window = np.array([0, 0, 0.4, 0.6, 1, 1, 1.2, 1.7], np.float32)
-    how: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "coordinate_transformation_mode": "tf_crop_and_resize",
         "mode": "linear",
         "extrapolation_value": 10.0,
     }
-    check(single("Resize", [SHAPE, window, "", np.array([1, 2, 3, 3])], **how))
+    check(single("Resize", [SHAPE, window, "", np.array([1, 2, 3, 3])], **attributes))
 
 
 @pytest.mark.parametrize("mode", ["linear", "cubic"])
 @pytest.mark.parametrize("excludes", [0, 1])
 @pytest.mark.parametrize("coordinates", ["half_pixel", "align_corners"])
 def test_antialias(mode: str, excludes: int, coordinates: str) -> None:
-    how: dict[str, Any] = {"coordinate_transformation_mode": coordinates, "mode": mode}
-    how |= {"exclude_outside": excludes, "antialias": 1}
+    attributes: dict[str, Any] = {"coordinate_transformation_mode": coordinates, "mode": mode}
+    attributes |= {"exclude_outside": excludes, "antialias": 1}
     for sizes in ([1, 2, 3, 2], [1, 2, 9, 3], [1, 2, 1, 1]):
-        check(single("Resize", [(1, 2, 8, 7), "", "", np.array(sizes)], opset=19, **how))
+        check(single("Resize", [(1, 2, 8, 7), "", "", np.array(sizes)], opset=19, **attributes))
 
 
 @pytest.mark.parametrize("mode", ["nearest", "linear"])

@@ -18,7 +18,7 @@ TYPE = onnx.TensorProto
 
 
 @pytest.mark.parametrize(
-    ("to", "zero"),
+    ("kind", "zero"),
     [
         (TYPE.INT64, np.zeros((), np.int64)),
         (TYPE.INT32, np.zeros(1, np.int32)),
@@ -26,13 +26,13 @@ TYPE = onnx.TensorProto
         (TYPE.BOOL, np.zeros(1, np.bool_)),
     ],
 )
-def test_a_number_is_zero_where_it_is_in_onnx_runtime(to: int, zero: Any) -> None:
+def test_a_number_is_zero_where_it_is_in_onnx_runtime(kind: int, zero: Any) -> None:
     rank = max(zero.ndim, 2)
     # Nodes of this domain alone come with such comparisons.
     scaled = node("Scaler", ["x"], ["scaled"], domain="ai.onnx.ml", offset=[0.0], scale=[1.0])
     nodes = [
         scaled,
-        onnx.helper.make_node("Cast", ["scaled"], ["rounded"], "rounds", to=to),
+        onnx.helper.make_node("Cast", ["scaled"], ["rounded"], "rounds", to=kind),
         node("Equal", ["rounded", "zero"], ["is_zero"]),
         onnx.helper.make_node("Cast", ["is_zero"], ["y"], "counts", to=TYPE.FLOAT),
     ]
@@ -48,6 +48,6 @@ def test_a_number_is_zero_where_it_is_in_onnx_runtime(to: int, zero: Any) -> Non
     proto = onnx.helper.make_model(graph, opset_imports=opsets, ir_version=8)
     compiled = compile(proto, smooth="piecewise", calibration=[X])
     output = execute(compiled.program, compiled.weights, [X]).outputs["y"]
-    wanted = run_plaintext(compiled.source, [{"x": X}], ["y"])["y"]
-    assert np.array_equal(np.reshape(output, np.shape(wanted)), wanted)
+    reference = run_plaintext(compiled.source, [{"x": X}], ["y"])["y"]
+    assert np.array_equal(np.reshape(output, np.shape(reference)), reference)
     assert np.ndim(output) == rank

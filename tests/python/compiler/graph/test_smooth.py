@@ -30,9 +30,9 @@ def check_smooth(proto: onnx.ModelProto, *, polynomials: int = 1) -> list[int]:
     degrees = [o.attributes["degree"] for o in compiled.program.operations if o.op == "polynomial"]
     assert len(degrees) == polynomials
     outputs = execute(compiled.program, compiled.weights, inputs).outputs
-    for output, wanted in zip(proto.graph.output, expected(proto, inputs), strict=True):
-        scale = max(1.0, float(np.abs(wanted).max()))
-        np.testing.assert_allclose(outputs[output.name], wanted, rtol=0, atol=8 * ERROR * scale)
+    for output, reference in zip(proto.graph.output, expected(proto, inputs), strict=True):
+        scale = max(1.0, float(np.abs(reference).max()))
+        np.testing.assert_allclose(outputs[output.name], reference, rtol=0, atol=8 * ERROR * scale)
     return degrees
 
 
@@ -119,11 +119,11 @@ def test_linear_compositions_are_left_alone() -> None:
 
 def test_what_functions_share_is_kept_once() -> None:
     square = combine("mul", Function(), Function())
-    both = combine("add", combine("mul", square, square), combine("scale", square, constant=2.0))
-    assert [step.name for step in both.steps] == ["mul", "mul", "scale", "add"]
-    assert both.degree == 4
+    total = combine("add", combine("mul", square, square), combine("scale", square, constant=2.0))
+    assert [step.name for step in total.steps] == ["mul", "mul", "scale", "add"]
+    assert total.degree == 4
     x = np.linspace(-2, 2, 9)
-    np.testing.assert_allclose(both(x), x**4 + 2 * x**2)
+    np.testing.assert_allclose(total(x), x**4 + 2 * x**2)
 
 
 def test_a_function_of_a_function() -> None:

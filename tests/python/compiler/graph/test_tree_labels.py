@@ -23,9 +23,9 @@ ROWS = (np.array([[-1.0]], np.float32), np.array([[1.0]], np.float32))
 
 def classifier(labels: Sequence[int | str], leaves: Leaves, **attributes: Any) -> onnx.ModelProto:
     """One tree that asks whether its only feature is at most 0."""
-    entries = [(leaf, label, w) for leaf, own in leaves.items() for label, w in own.items()]
+    entries = [(leaf, label, w) for leaf, weights in leaves.items() for label, w in weights.items()]
     texts = isinstance(labels[0], str)
-    given = {
+    fields = {
         "nodes_treeids": [0, 0, 0],
         "nodes_nodeids": [0, BELOW, ABOVE],
         "nodes_featureids": [0, 0, 0],
@@ -41,7 +41,7 @@ def classifier(labels: Sequence[int | str], leaves: Leaves, **attributes: Any) -
         **attributes,
     }
     operator = "TreeEnsembleClassifier"
-    node = helper.make_node(operator, ["x"], ["label", "scores"], domain="ai.onnx.ml", **given)
+    node = helper.make_node(operator, ["x"], ["label", "scores"], domain="ai.onnx.ml", **fields)
     entry = helper.make_tensor_value_info
     outputs = [
         entry("label", TensorProto.STRING if texts else TensorProto.INT64, [1]),
@@ -119,12 +119,12 @@ def forest(labels: Sequence[int], votes: Sequence[Sequence[int]], **attributes: 
     cast = [(tree, leaf, votes[tree][leaf - 1]) for tree in numbers for leaf in (BELOW, ABOVE)]
     if len(labels) == 2:
         weights, cast = (
-            [part * own for *_, own in cast],
+            [part * weight for *_, weight in cast],
             [(tree, leaf, 0) for tree, leaf, _ in cast],
         )
     else:
         weights = [part] * len(cast)
-    given = {
+    fields = {
         "nodes_treeids": [tree for tree in numbers for _ in range(3)],
         "nodes_nodeids": [0, BELOW, ABOVE] * len(votes),
         "nodes_featureids": [0] * 3 * len(votes),
@@ -137,7 +137,7 @@ def forest(labels: Sequence[int], votes: Sequence[Sequence[int]], **attributes: 
         "class_ids": [label for _, _, label in cast],
         "class_weights": weights,
     }
-    return classifier(labels, {}, **{**given, **attributes})
+    return classifier(labels, {}, **{**fields, **attributes})
 
 
 @pytest.mark.parametrize("seed", range(4))
@@ -173,9 +173,9 @@ REFUSED: Sequence[tuple[str, Sequence[int], Leaves, Mapping[str, Any]]] = (
 )
 
 
-@pytest.mark.parametrize(("why", "labels", "leaves", "attributes"), REFUSED)
+@pytest.mark.parametrize(("reason", "labels", "leaves", "attributes"), REFUSED)
 def test_what_is_refused(
-    why: str, labels: Sequence[int], leaves: Leaves, attributes: Mapping[str, Any]
+    reason: str, labels: Sequence[int], leaves: Leaves, attributes: Mapping[str, Any]
 ) -> None:
-    with pytest.raises(UnsupportedModel, match=why):
+    with pytest.raises(UnsupportedModel, match=reason):
         compile(classifier(labels, leaves, **attributes))

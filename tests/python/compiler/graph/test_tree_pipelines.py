@@ -134,40 +134,42 @@ def near_tests(proto: onnx.ModelProto, x: Array, count: int = 400) -> Array:
         if not node.op_type.startswith("TreeEnsemble"):
             continue
         columns = tables[node.input[0]].columns
-        given = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
-        features = np.array(given["nodes_featureids"])
-        values = np.array(given["nodes_values"], np.float32)
-        branches = np.array([mode != b"LEAF" for mode in given["nodes_modes"]])
+        attributes = {a.name: onnx.helper.get_attribute_value(a) for a in node.attribute}
+        features = np.array(attributes["nodes_featureids"])
+        values = np.array(attributes["nodes_values"], np.float32)
+        branches = np.array([mode != b"LEAF" for mode in attributes["nodes_modes"]])
         for feature, column in enumerate(columns):
             place = inputs.index(column.source) + column.place
-            own = values[(features == feature) & branches & (np.abs(values) < 1e30)]
-            if own.size:
-                at = number_at(places(rng.choice(own, count)) + rng.integers(-2, 3, count))
-                rows[:, place] = np.where(rng.random(count) < 0.7, at, rows[:, place])
+            thresholds = values[(features == feature) & branches & (np.abs(values) < 1e30)]
+            if thresholds.size:
+                amounts = number_at(
+                    places(rng.choice(thresholds, count)) + rng.integers(-2, 3, count)
+                )
+                rows[:, place] = np.where(rng.random(count) < 0.7, amounts, rows[:, place])
     return rows
 
 
-def reference(proto: onnx.ModelProto, given: Mapping[str, Array]) -> dict[str, Array]:
+def reference(proto: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str, Array]:
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     names = [output.name for output in session.get_outputs()]
-    return dict(zip(names, session.run(None, dict(given)), strict=True))
+    return dict(zip(names, session.run(None, dict(inputs)), strict=True))
 
 
-def compare(proto: onnx.ModelProto, given: Mapping[str, Array], error: float = 1e-5) -> None:
+def compare(proto: onnx.ModelProto, inputs: Mapping[str, Array], error: float = 1e-5) -> None:
     """Asserts that all rows give what ONNX Runtime gives."""
-    rows = len(next(iter(given.values())))
-    samples = [{name: x[row : row + 1] for name, x in given.items()} for row in range(0, rows, 8)]
+    rows = len(next(iter(inputs.values())))
+    samples = [{name: x[row : row + 1] for name, x in inputs.items()} for row in range(0, rows, 8)]
     calibration = samples if error > 1e-4 else None
     compiled = compile(proto, batch=rows, smooth="piecewise", calibration=calibration)
     assert all(entry.order for entry in compiled.program.inputs)
-    outputs = execute(compiled.program, compiled.weights, given).outputs
-    for name, wanted in reference(proto, given).items():
-        mine = np.asarray(outputs[name]).reshape(wanted.shape)
-        if wanted.dtype.kind == "f":
-            spread = max(float(np.ptp(wanted)), 1.0)
-            np.testing.assert_allclose(mine, wanted, rtol=0, atol=error * spread)
+    outputs = execute(compiled.program, compiled.weights, inputs).outputs
+    for name, expected in reference(proto, inputs).items():
+        actual = np.asarray(outputs[name]).reshape(expected.shape)
+        if expected.dtype.kind == "f":
+            spread = max(float(np.ptp(expected)), 1.0)
+            np.testing.assert_allclose(actual, expected, rtol=0, atol=error * spread)
         else:
-            assert np.array_equal(mine, wanted)
+            assert np.array_equal(actual, expected)
 
 
 @pytest.mark.parametrize("name", PIPELINES)
@@ -233,8 +235,8 @@ def test_numbers_of_classes_are_no_places_of_floats() -> None:
     """What an ArgMax makes is a whole number without a scale, as places of inputs are."""
     proto = exported(make_pipeline(BINS, forest()), X, WHICH)
     compiled = compile(proto, calibration=[row[None] for row in X])
-    wanted = reference(proto, {"X": X})["probabilities"]
-    for row, chances in zip(X, wanted, strict=True):
-        given = by_front(compiled.program, {"X": row[None]})
-        output = execute(compiled.program, compiled.weights, given).outputs["probabilities"]
+    expected = reference(proto, {"X": X})["probabilities"]
+    for row, chances in zip(X, expected, strict=True):
+        inputs = by_front(compiled.program, {"X": row[None]})
+        output = execute(compiled.program, compiled.weights, inputs).outputs["probabilities"]
         np.testing.assert_allclose(output[0], chances, rtol=0, atol=1e-5)

@@ -22,8 +22,8 @@ SCALE, OFFSET = [0.3, 1e-3, 7.0, 40.0], [0.25, 4e4, -1.5, 1e-3]
 def scaled_trees(modes: list[str], rows: int, **attributes: Any) -> onnx.ModelProto:
     """Random trees behind a Scaler of columns of very different sizes."""
     proto = random_trees(9, 4, FEATURES, targets=2, modes=modes, rows=rows, complete=False)
-    given = {"scale": SCALE, "offset": OFFSET, **attributes}
-    scaler = onnx.helper.make_node("Scaler", ["x"], ["z"], domain="ai.onnx.ml", **given)
+    fields = {"scale": SCALE, "offset": OFFSET, **attributes}
+    scaler = onnx.helper.make_node("Scaler", ["x"], ["z"], domain="ai.onnx.ml", **fields)
     proto.graph.node[0].input[0] = "z"
     proto.graph.node.insert(0, scaler)
     return proto
@@ -154,4 +154,4 @@ def test_no_threshold_behind_an_encoder_moves_the_public_half(name: str, mode: s
         for entry in document["inputs"]:
             del entry["magnitude"]
         outlines.append(document)
-    assert all(it == outlines[0] for it in outlines)
+    assert all(outline == outlines[0] for outline in outlines)

@@ -160,9 +160,9 @@ def test_missing_values_of_exported_models(name: str) -> None:
     assert np.array_equal(label, reference(model, x)[0])
 
 
-@pytest.mark.parametrize("how", ["MIN", "MAX"])
-def test_the_least_and_the_largest_of_all_trees(how: str) -> None:
-    options: dict[str, Any] = {"aggregate_function": how, "base_values": [0.5, -1.0]}
+@pytest.mark.parametrize("aggregate", ["MIN", "MAX"])
+def test_the_least_and_the_largest_of_all_trees(aggregate: str) -> None:
+    options: dict[str, Any] = {"aggregate_function": aggregate, "base_values": [0.5, -1.0]}
     model = random_trees(5, 3, 4, targets=2, rows=20, **options)
     x = np.random.default_rng(5).normal(size=(20, 4)).astype(np.float32)
     assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-3)
@@ -292,11 +292,11 @@ def test_base_values_count_where_a_leaf_has_their_target(
     targets: list[int], base: list[float], is_refused: bool, kind: str
 ) -> None:
     """XGBoost's exporter gives several targets' trees to the first; ONNX Runtime makes others 0."""
-    given: dict[str, Any] = {"nodes_values": [0.0] * 3, "target_weights": [1.0, 2.0]}
-    given["base_values"] = base
+    attributes: dict[str, Any] = {"nodes_values": [0.0] * 3, "target_weights": [1.0, 2.0]}
+    attributes["base_values"] = base
     if kind == "doubles":
-        tensors = {name: np.array(values) for name, values in given.items()}
-        given = {
+        tensors = {name: np.array(values) for name, values in attributes.items()}
+        attributes = {
             f"{name}_as_tensor": onnx.numpy_helper.from_array(t) for name, t in tensors.items()
         }
     node = onnx.helper.make_node(
@@ -314,7 +314,7 @@ def test_base_values_count_where_a_leaf_has_their_target(
         target_treeids=[0, 0],
         target_nodeids=[1, 2],
         target_ids=targets,
-        **given,
+        **attributes,
     )
     entry, kinds = onnx.helper.make_tensor_value_info, onnx.TensorProto
     x_kind, dtype = (kinds.FLOAT, np.float32) if kind == "floats" else (kinds.DOUBLE, np.float64)
@@ -330,6 +330,6 @@ def test_base_values_count_where_a_leaf_has_their_target(
     session = onnxruntime.InferenceSession(proto.SerializeToString())
     for x in ([[-1.0]], [[1.0]]):
         row = np.array(x, dtype)
-        (wanted,) = session.run(None, {"x": row})
+        (target,) = session.run(None, {"x": row})
         output = execute(compiled.program, compiled.weights, [row]).outputs["y"]
-        np.testing.assert_allclose(output, wanted, atol=1e-3)
+        np.testing.assert_allclose(output, target, atol=1e-3)

@@ -62,14 +62,16 @@ class Exporter:
         weight = self.weight(inputs, outputs, spread=inputs**-0.5)
         return self("Add", self("MatMul", x, weight), self.weight(outputs, spread=0.1))
 
-    def conv(self, x: str, inputs: int, outputs: int, size: int = 3, **more: Any) -> str:
+    def conv(self, x: str, inputs: int, outputs: int, size: int = 3, **attributes: Any) -> str:
         """`nn.Conv1d` to `nn.Conv3d` with padding that keeps sides, unless `pads` are given."""
-        axes, group = more.pop("axes", 2), more.get("group", 1)
-        dilation = more.pop("dilation", 1)
-        given = {"kernel_shape": [size] * axes, "dilations": [dilation] * axes}
-        given["pads"] = [size // 2 * dilation] * (2 * axes)
+        axes, group = attributes.pop("axes", 2), attributes.get("group", 1)
+        dilation = attributes.pop("dilation", 1)
+        defaults = {"kernel_shape": [size] * axes, "dilations": [dilation] * axes}
+        defaults["pads"] = [size // 2 * dilation] * (2 * axes)
         kernel = self.weight(outputs, inputs // group, *[size] * axes)
-        return self("Conv", x, kernel, self.weight(outputs, spread=0.1), **{**given, **more})
+        return self(
+            "Conv", x, kernel, self.weight(outputs, spread=0.1), **{**defaults, **attributes}
+        )
 
     def layer_norm(self, x: str, size: int) -> str:
         """`nn.LayerNorm` of the last axis."""
@@ -112,8 +114,8 @@ def attention_gate() -> Model:
     deep = g("Relu", g.conv(pooled, 4, 8))
     twice = g.constant(np.array([1, 1, 2, 2], np.float32))
     up = g("Resize", deep, "", twice, mode="linear", coordinate_transformation_mode="half_pixel")
-    joined = g("Relu", g("Add", g.conv(up, 8, 4, 1), g.conv(skip, 4, 4, 1)))
-    gated = g("Mul", skip, g("Sigmoid", g.conv(joined, 4, 1, 1)))
+    total = g("Relu", g("Add", g.conv(up, 8, 4, 1), g.conv(skip, 4, 4, 1)))
+    gated = g("Mul", skip, g("Sigmoid", g.conv(total, 4, 1, 1)))
     last = g("Relu", g.conv(g("Concat", up, gated, axis=1), 12, 4))
     y = g("Sigmoid", g.conv(last, 4, 1, 1))
     return g.model({"x": (FLOAT, [1, 1, 8, 8])}, y)
@@ -152,8 +154,8 @@ def wave_gates() -> Model:
     x, skips = g.conv("x", 1, 4, 1, axes=1), []
     for d in (1, 2):
         padded = g("Pad", x, g.whole(0, 0, d, 0, 0, 0))
-        both = g.conv(padded, 4, 8, 2, axes=1, dilation=d, pads=[0, 0])
-        halves = g.many("Split", 2, both, g.whole(4, 4), axis=1)
+        filters = g.conv(padded, 4, 8, 2, axes=1, dilation=d, pads=[0, 0])
+        halves = g.many("Split", 2, filters, g.whole(4, 4), axis=1)
         gated = g("Mul", g("Tanh", halves[0]), g("Sigmoid", halves[1]))
         skips.append(g.conv(gated, 4, 4, 1, axes=1))
         x = g("Add", x, skips[-1])
@@ -175,8 +177,8 @@ def _encoder(g: Exporter, scores: Callable[[str], str]) -> str:
     q, k, v = heads(), heads(), heads()
     products = g("MatMul", q, g("Transpose", k, perm=[0, 1, 3, 2]))
     weights = g("Softmax", scores(g("Div", products, g.number((WIDTH // 2) ** 0.5))), axis=-1)
-    joined = g("Transpose", g("MatMul", weights, v), perm=[0, 2, 1, 3])
-    flat = g("Reshape", joined, g.whole(1, TOKENS, WIDTH))
+    context = g("Transpose", g("MatMul", weights, v), perm=[0, 2, 1, 3])
+    flat = g("Reshape", context, g.whole(1, TOKENS, WIDTH))
     x = g.layer_norm(g("Add", "x", g.linear(flat, WIDTH, WIDTH)), WIDTH)
     inner = g.linear(g.gelu(g.linear(x, WIDTH, 16)), 16, WIDTH)
     x = g.layer_norm(g("Add", x, inner), WIDTH)
@@ -203,10 +205,10 @@ def padding_by_minus_infinity() -> Model:
 def padding_kept_by_a_mask() -> Model:
     """The other way round, before the softmax is divided for a sum of tokens."""
     g = Exporter()
-    kept = g("Greater", "m", g.number(0.5))
+    mask = g("Greater", "m", g.number(0.5))
     h = g("Tanh", g.linear("x", WIDTH, WIDTH))
     scores = g("Squeeze", g.linear(h, WIDTH, 1), g.whole(2))
-    weights = g("Softmax", g("Where", kept, scores, g.number(-1e9)), axis=1)
+    weights = g("Softmax", g("Where", mask, scores, g.number(-1e9)), axis=1)
     pooled = g("Mul", h, g("Unsqueeze", weights, g.whole(2)))
     y = g.gemm(g("ReduceSum", pooled, g.whole(1), keepdims=0), WIDTH, 2)
     return g.model(TEXT, y)
@@ -215,8 +217,8 @@ def padding_kept_by_a_mask() -> Model:
 def largest_of_tokens() -> Model:
     """The largest of those that a mask keeps."""
     g = Exporter()
-    kept = g("Greater", g("Unsqueeze", "m", g.whole(2)), g.number(0.5))
-    h = g("Where", kept, g.linear("x", WIDTH, WIDTH), g.number(-1e9))
+    mask = g("Greater", g("Unsqueeze", "m", g.whole(2)), g.number(0.5))
+    h = g("Where", mask, g.linear("x", WIDTH, WIDTH), g.number(-1e9))
     return g.model(TEXT, g.gemm(g("ReduceMax", h, axes=[1], keepdims=0), WIDTH, 2))
 
 
@@ -234,8 +236,8 @@ def recurrent_attention() -> Model:
     g, h = Exporter(), 5
     weights = [g.weight(2, 4 * h, size, spread=0.4) for size in (4, h)]
     bias = g.weight(2, 8 * h, spread=0.1)
-    turned = g("Transpose", "x", perm=[1, 0, 2])
-    states = g("LSTM", turned, *weights, bias, hidden_size=h, direction="bidirectional")
+    sequence = g("Transpose", "x", perm=[1, 0, 2])
+    states = g("LSTM", sequence, *weights, bias, hidden_size=h, direction="bidirectional")
     y = g("Reshape", g("Transpose", states, perm=[2, 0, 1, 3]), g.whole(0, 0, -1))
     scores = g("MatMul", g("Tanh", g.linear(y, 2 * h, 4)), g.weight(4, 1))
     context = g("ReduceSum", g("Mul", y, g("Softmax", scores, axis=1)), g.whole(1), keepdims=0)
@@ -276,9 +278,9 @@ def factorisation() -> Model:
     first = g("Pow", g("ReduceSum", e, g.whole(1), keepdims=0), g.number(2))
     second = g("ReduceSum", g("Pow", e, g.number(2)), g.whole(1), keepdims=0)
     pairs = g("ReduceSum", g("Sub", first, second), g.whole(1), keepdims=1)
-    own = g("ReduceSum", g("Gather", g.weight(20, 1, spread=0.5), "ids"), g.whole(1), keepdims=0)
+    biases = g("ReduceSum", g("Gather", g.weight(20, 1, spread=0.5), "ids"), g.whole(1), keepdims=0)
     deep = g("Relu", g.gemm(g("Reshape", e, g.whole(-1, 20)), 20, 6))
-    wide = g("Add", g("Mul", pairs, g.number(0.5)), own)
+    wide = g("Add", g("Mul", pairs, g.number(0.5)), biases)
     y = g("Sigmoid", g("Add", wide, g.gemm(deep, 6, 1)))
     return g.model({"ids": (INT64, [1, 5])}, y)
 
@@ -297,8 +299,8 @@ def stages() -> Model:
     g = Exporter()
     h = g.gemm(g("Relu", g.gemm("x", 6, 8)), 8, 1)
     cuts = g.constant(np.array([1, 0.3, -0.4, -1], np.float32))
-    passed = g("Greater", g("Sigmoid", g("Add", h, cuts)), g.number(0.5))
-    y = g("ReduceSum", g("Cast", passed, to=INT64), g.whole(1), keepdims=0)
+    steps = g("Greater", g("Sigmoid", g("Add", h, cuts)), g.number(0.5))
+    y = g("ReduceSum", g("Cast", steps, to=INT64), g.whole(1), keepdims=0)
     return g.model({"x": (FLOAT, [1, 6])}, y)
 
 
@@ -306,8 +308,8 @@ def experts() -> Model:
     """A mixture: networks weighted by a softmax."""
     g = Exporter()
     gate = g("Softmax", g.gemm("x", 6, 3), axis=1)
-    each = [g.gemm(g("Relu", g.gemm("x", 6, 5)), 5, 2) for _ in range(3)]
-    rows = g("Concat", *(g("Unsqueeze", it, g.whole(1)) for it in each), axis=1)
+    heads = [g.gemm(g("Relu", g.gemm("x", 6, 5)), 5, 2) for _ in range(3)]
+    rows = g("Concat", *(g("Unsqueeze", head, g.whole(1)) for head in heads), axis=1)
     y = g("Squeeze", g("MatMul", g("Unsqueeze", gate, g.whole(1)), rows), g.whole(1))
     return g.model({"x": (FLOAT, [1, 6])}, y)
 
@@ -318,8 +320,8 @@ def capsules() -> Model:
     u = g("Reshape", g.gemm("x", 6, 12), g.whole(-1, 3, 4))
     square = g("ReduceSum", g("Mul", u, u), g.whole(2), keepdims=1)
     share = g("Div", square, g("Add", square, g.number(1)))
-    by = g("Div", share, g("Sqrt", g("Add", square, g.number(1e-8))))
-    return g.model({"x": (FLOAT, [1, 6])}, g("ReduceL2", g("Mul", u, by), axes=[2], keepdims=0))
+    factor = g("Div", share, g("Sqrt", g("Add", square, g.number(1e-8))))
+    return g.model({"x": (FLOAT, [1, 6])}, g("ReduceL2", g("Mul", u, factor), axes=[2], keepdims=0))
 
 
 def image_and_table() -> Model:
@@ -348,8 +350,8 @@ def convnext() -> Model:
     g, widths = Exporter(), (8, 16)
 
     def norm(x: str, size: int) -> str:
-        turned = g.layer_norm(g("Transpose", x, perm=[0, 2, 3, 1]), size)
-        return g("Transpose", turned, perm=[0, 3, 1, 2])
+        channels_last = g.layer_norm(g("Transpose", x, perm=[0, 2, 3, 1]), size)
+        return g("Transpose", channels_last, perm=[0, 3, 1, 2])
 
     x = norm(g.conv("x", 3, 8, 4, strides=[4, 4], pads=[0] * 4), 8)
     for before, width in zip((8, *widths), widths, strict=False):

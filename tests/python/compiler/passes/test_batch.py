@@ -32,8 +32,8 @@ def check(one: Compiled, many: Compiled, input_range: tuple[float, float] = (-1,
     for i in range(count):
         sample = {name: array[i : i + 1] for name, array in stacked.items()}
         alone = execute(one.program, one.weights, sample).integers
-        for joined, expected in zip(together, alone, strict=True):
-            np.testing.assert_array_equal(joined[i : i + 1], expected)
+        for array, expected in zip(together, alone, strict=True):
+            np.testing.assert_array_equal(array[i : i + 1], expected)
     assert Program.from_public_bytes(many.program.to_public_bytes()) == many.program
 
 
@@ -138,9 +138,9 @@ def along_the_batch(nodes: Sequence[Any]) -> onnx.ModelProto:
         "per_place": constant(4, 6),
         "stack": constant(3, 5, 4),
     }
-    read = {name for entry in nodes for name in entry.input}
-    kept = {name: array for name, array in constants.items() if name in read}
-    return model(nodes, {"x": private("batch", 4, 6)}, ["y"], kept)
+    inputs = {name for entry in nodes for name in entry.input}
+    tensors = {name: array for name, array in constants.items() if name in inputs}
+    return model(nodes, {"x": private("batch", 4, 6)}, ["y"], tensors)
 
 
 @pytest.mark.parametrize("name", ALONG_THE_BATCH)
@@ -158,7 +158,7 @@ def test_a_batch_takes_the_same_steps_as_one_sample() -> None:
 
 
 @pytest.mark.parametrize(
-    ("proto", "named"),
+    ("proto", "pattern"),
     [
         (single("Relu", [private(4, 3)]), r"x0 \(graph input\)"),
         (single("Relu", [private(3)]), r"x0 \(graph input\)"),
@@ -177,9 +177,9 @@ def test_a_batch_takes_the_same_steps_as_one_sample() -> None:
     ],
     ids=["four samples", "no batch", "batch dropped", "softmax of samples"],
 )
-def test_models_that_have_no_batch(proto: onnx.ModelProto, named: str) -> None:
+def test_models_that_have_no_batch(proto: onnx.ModelProto, pattern: str) -> None:
     compile(proto)
-    with pytest.raises(UnsupportedModel, match=named):
+    with pytest.raises(UnsupportedModel, match=pattern):
         compile(proto, batch=2)
 
 

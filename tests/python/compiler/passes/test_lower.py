@@ -36,8 +36,8 @@ def test_linear_outputs_stay_high_until_a_comparison() -> None:
         node("Relu", ["a"], ["b"]),
         node("Gemm", ["b", "fc"], ["y"]),
     ]
-    listed = steps(compiled(nodes, (1, 8)))
-    assert listed == [("dense", 24), ("truncate", 12), ("relu", 12), ("dense", 24)]
+    operations = steps(compiled(nodes, (1, 8)))
+    assert operations == [("dense", 24), ("truncate", 12), ("relu", 12), ("dense", 24)]
 
 
 def test_a_second_linear_layer_truncates_only_where_the_ring_is_too_small() -> None:
@@ -61,8 +61,8 @@ def test_a_residual_sum_shifts_the_lower_side_left() -> None:
         node("Add", ["x", "c"], ["s"]),
         node("Relu", ["s"], ["y"]),
     ]
-    listed = steps(compiled(nodes, (1, 4, 6, 6)))
-    assert listed == [
+    operations = steps(compiled(nodes, (1, 4, 6, 6)))
+    assert operations == [
         ("conv2d", 24),
         ("shift_left", 24),
         ("add", 24),
@@ -111,7 +111,9 @@ def test_as_many_are_summed_before_a_truncation_as_the_headroom_leaves_room_for(
     for headroom, summed in [(8, most), (9, 4), (10, 2), (11, 0)]:
         program = compile(source, headroom=headroom, **USUAL)
         kinds = [op for op, _ in steps(program) if op != "reshape"]
-        pools = [it for it in program.program.operations if it.op == "avg_pool2d"]
+        pools = [
+            operation for operation in program.program.operations if operation.op == "avg_pool2d"
+        ]
         if summed:
             assert kinds == ["dense", "avg_pool2d", "truncate", "avg_pool2d"]
             assert pools[0].attributes["kernel"] == pools[0].attributes["stride"] == [1, summed]
@@ -119,7 +121,7 @@ def test_as_many_are_summed_before_a_truncation_as_the_headroom_leaves_room_for(
         else:
             assert kinds == ["dense", "truncate", "avg_pool2d"]
         assert pools[-1].attributes["kernel"] == [1, columns // max(summed, 1)]
-        assert all(it.error < 2**-10 for it in program.accuracy().outputs)
+        assert all(output.error < 2**-10 for output in program.accuracy().outputs)
 
 
 def test_sums_of_small_values_beside_large_ones_stay_in_the_ring() -> None:
@@ -160,9 +162,9 @@ def test_overflow_names_the_layer_the_range_and_a_way_out() -> None:
         node("Relu", ["b"], ["y"]),
     ]
     sample = np.ones((1, 8), np.float32)
-    with pytest.raises(OverflowRisk) as caught:
+    with pytest.raises(OverflowRisk) as excinfo:
         compiled(nodes, (1, 8), calibration=[sample], **USUAL)
-    error = caught.value
+    error = excinfo.value
     assert error.layer == "second"
     assert error.magnitude == pytest.approx(2 * 240 * 240)
     assert error.bits_needed == 17 + 24 + 2

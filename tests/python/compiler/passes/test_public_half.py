@@ -98,8 +98,8 @@ def reweighted(source: onnx.ModelProto, seed: int) -> onnx.ModelProto:
         array = onnx.numpy_helper.to_array(tensor)
         if array.dtype == np.float32 and array.size > 1:
             factor = rng.choice(np.asarray([0, 0.01, -0.3, 0.9], np.float32), array.shape)
-            kept = np.abs(array) if "var" in tensor.name else array * factor
-            tensor.CopyFrom(onnx.numpy_helper.from_array(kept, tensor.name))
+            values = np.abs(array) if "var" in tensor.name else array * factor
+            tensor.CopyFrom(onnx.numpy_helper.from_array(values, tensor.name))
     return proto
 
 

@@ -23,8 +23,8 @@ def test_a_stage_is_the_closest_of_its_degree(degree: int, low: float) -> None:
     assert np.abs(off).max() <= error * (1 + 1e-3)
     # Chebyshev's criterion: the error reaches its bound with alternating signs once more than
     # there are coefficients.
-    reached = np.sign(off[np.abs(off) >= error * (1 - 1e-3)])
-    assert np.count_nonzero(np.diff(reached)) + 1 >= (degree + 1) // 2 + 1
+    signs = np.sign(off[np.abs(off) >= error * (1 - 1e-3)])
+    assert np.count_nonzero(np.diff(signs)) + 1 >= (degree + 1) // 2 + 1
     assert not series[::2].any()
 
 

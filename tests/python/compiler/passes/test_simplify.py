@@ -32,8 +32,8 @@ def graph_of(proto: onnx.ModelProto) -> Graph:
 
 
 def outputs(graph: Graph, inputs: dict[str, Array]) -> list[Array]:
-    given = [inputs[entry.name].astype(np.float64) for entry in graph.inputs]
-    return run(graph, given, lambda _id, _array: None)
+    arrays = [inputs[entry.name].astype(np.float64) for entry in graph.inputs]
+    return run(graph, arrays, lambda _id, _array: None)
 
 
 def kinds(graph: Graph) -> list[str]:
@@ -286,7 +286,7 @@ COMPARED = {"x": (2, 4), "y": (2, 4)}
 def test_a_product_with_a_step_is_a_selection(operator: str, left: list[str]) -> None:
     nodes = [node(operator, ["x", "y"], ["c"]), node("Where", ["c", "x", "zero"], ["z"])]
     proto = model(nodes, COMPARED, ["z"], {"zero": np.zeros((2, 4), np.float32)})
-    names = [it for it in kinds(same(proto, select_by_steps)) if it != "AddConstant"]
+    names = [kind for kind in kinds(same(proto, select_by_steps)) if kind != "AddConstant"]
     assert names == left
 
 

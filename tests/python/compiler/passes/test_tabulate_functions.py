@@ -78,7 +78,7 @@ def compiled(operator: str, **options: Any) -> tuple[Compiled, Any]:
 
 
 def table(program: Program) -> Piecewise:
-    (step,) = (it for it in program.operations if it.op == "piecewise")
+    (step,) = (entry for entry in program.operations if entry.op == "piecewise")
     operation = decode(step.op, step.attributes, (1, 64), {})
     assert isinstance(operation, Piecewise)
     return operation
@@ -88,23 +88,23 @@ def row(operator: str) -> str:
     """The function's row on the page: its table, and its largest error over all arguments."""
     program = compiled(operator)[0].program
     lines = table(program)
-    (step,) = (it for it in program.operations if it.op == "piecewise")
+    (step,) = (operation for operation in program.operations if operation.op == "piecewise")
     before, after = (program.values[id].scale for id in (step.inputs[0], step.output))
-    kept = after - lines.step_bits
+    bits = after - lines.step_bits
     x = np.arange(1 << lines.bits, dtype=np.int64)
     values = piecewise_values(x + lines.low, lines, before, after, RING) >> lines.step_bits
     exact = real_values(x + lines.low, lines.function, before)
     unit = 2.0**-before
     first, last = lines.low * unit, (lines.low + (1 << lines.bits)) * unit
-    largest = float(np.abs(np.ldexp(values.astype(np.float64), -kept) - exact).max()) / UNIT
+    largest = float(np.abs(np.ldexp(values.astype(np.float64), -bits) - exact).max()) / UNIT
     title = f"`{operator}` 1.5" if operator == "Pow" else f"`{operator}`"
     return f"| {title} | {first:g} to {last:g} | {1 << lines.index_bits} | {largest:.2f} |"
 
 
 def test_the_page_has_the_error_of_every_function_over_its_whole_range() -> None:
     rows = [row(operator) for operator in LINES]
-    shown = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
-    assert shown == rows, "\n".join(rows)
+    lines = [line for line in PAGE.read_text().splitlines() if line.startswith("| `")]
+    assert lines == rows, "\n".join(rows)
 
 
 @pytest.mark.parametrize("operator", sorted(LINES))
@@ -133,8 +133,8 @@ def test_functions_go_on_beyond_their_table(operator: str, below: float, above: 
     proto = single(operator, [(1, 2)])
     name = proto.graph.input[0].name
     far = {name: np.array([[-1000.0, 1000.0]], np.float32)}
-    it = compile(proto, calibration=[far], smooth="piecewise")
-    (output,) = execute(it.program, it.weights, far).outputs.values()
+    compilation = compile(proto, calibration=[far], smooth="piecewise")
+    (output,) = execute(compilation.program, compilation.weights, far).outputs.values()
     np.testing.assert_allclose(output, [[below, above]], rtol=0, atol=2 * UNIT)
 
 
@@ -142,10 +142,12 @@ def test_arguments_beyond_a_measured_range_count_as_its_ends() -> None:
     proto = single("Exp", [(1, 3)])
     name = proto.graph.input[0].name
     near = {name: np.array([[-1.0, 0.0, 1.0]], np.float32)}
-    it = compile(proto, calibration=[near], margin=1.0, ranges={name: 4.0}, smooth="piecewise")
+    compilation = compile(
+        proto, calibration=[near], margin=1.0, ranges={name: 4.0}, smooth="piecewise"
+    )
     far = {name: np.array([[-3.5, 0.0, 3.9]], np.float32)}
-    lines = table(it.program)
-    (output,) = execute(it.program, it.weights, far).outputs.values()
+    lines = table(compilation.program)
+    (output,) = execute(compilation.program, compilation.weights, far).outputs.values()
     assert (lines.low, lines.bits) == (-(4 << SCALE), 3 + SCALE)
     np.testing.assert_allclose(output, np.exp(far[name]), rtol=2.0**-11)
 
@@ -157,10 +159,10 @@ def test_an_exponential_ends_where_it_passes_its_largest_value(rising: bool) -> 
     nodes = [node("Mul", ["x", "sign"], ["z"]), node("Exp", ["z"], ["y"])]
     proto = model(nodes, {"x": (1, 4)}, ["y"], {"sign": sign})
     near = {"x": np.array([[-60.0, -9.0, -2.0, -0.25]], np.float32) * sign}
-    it = compile(proto, calibration=[near], smooth="piecewise")
-    (output,) = execute(it.program, it.weights, near).outputs.values()
+    compilation = compile(proto, calibration=[near], smooth="piecewise")
+    (output,) = execute(compilation.program, compilation.weights, near).outputs.values()
     np.testing.assert_allclose(output, np.exp(near["x"] * sign), rtol=0, atol=4 * UNIT)
-    assert float(it.magnitudes["y"]) < 2.0
+    assert float(compilation.magnitudes["y"]) < 2.0
 
 
 @pytest.mark.parametrize(("scale", "end"), [(11, 8.0), (12, 8.0), (13, 16.0)])
@@ -169,8 +171,10 @@ def test_the_exponential_function_of_a_softmax_is_0_from_its_end_on(scale: int, 
     nodes = [node("Softmax", ["x"], ["p"]), node("MatMul", ["p", "weights"], ["y"])]
     proto = model(nodes, {"x": (1, 8)}, ["y"], {"weights": np.ones((8, 2), np.float32)})
     far = {"x": np.array([[0.0, -1.0, -3.0, -7.0, -7.99, -8.01, -20.0, -100.0]], np.float32)}
-    it = compile(proto, calibration=[far], scale=scale, smooth="piecewise")
-    first = next(it for it in it.program.operations if it.op == "piecewise")
+    compilation = compile(proto, calibration=[far], scale=scale, smooth="piecewise")
+    first = next(
+        operation for operation in compilation.program.operations if operation.op == "piecewise"
+    )
     lines = decode(first.op, first.attributes, (1, 8), {})
     assert isinstance(lines, Piecewise)
     assert (lines.low, lines.bits, lines.nonnegative) == (0, scale + int(np.log2(end)), True)
@@ -191,7 +195,7 @@ def test_a_root_of_a_wide_range_takes_several_tables() -> None:
     name = proto.graph.input[0].name
     x = np.geomspace(2.0**-8, 100.0, 64, dtype=np.float32)[None]
     compiled = compile(proto, calibration=[{name: np.zeros_like(x)}, {name: x}], smooth="piecewise")
-    operations = [it.op for it in compiled.program.operations]
+    operations = [operation.op for operation in compiled.program.operations]
     assert operations.count("piecewise") > 1
     (output,) = execute(compiled.program, compiled.weights, {name: x}).outputs.values()
     np.testing.assert_allclose(output, np.sqrt(x), rtol=0, atol=0.01)
@@ -215,13 +219,15 @@ def test_a_table_has_no_part_in_which_the_function_is_constant() -> None:
 def test_a_polynomial_kernel_is_right_up_to_the_margin_of_inputs() -> None:
     """There a cube is eight times as large as what was measured, and half as far as tables go."""
     rows = np.abs(np.random.default_rng(0).standard_normal((150, 4))).astype(np.float32)
-    wanted = rows @ np.array([1.0, 2.0, -1.0, 0.5])
+    targets = rows @ np.array([1.0, 2.0, -1.0, 0.5])
     gamma = 2.1 / np.abs(rows @ rows.T).max()
-    proto = to_onnx(SVR(kernel="poly", gamma=gamma).fit(rows, wanted), rows[:1])
-    compiled = compile(proto, calibration=[row[None] for row in rows], smooth="piecewise")
-    far = [2 * row[None] for row in rows]
-    plain = run_plaintext(proto, [{"X": row} for row in far], ["variable"])["variable"]
-    outputs = [execute(compiled.program, compiled.weights, [it]).outputs["variable"] for it in far]
+    proto = to_onnx(SVR(kernel="poly", gamma=gamma).fit(rows, targets), rows[:1])
+    compiled = compile(proto, calibration=[sample[None] for sample in rows], smooth="piecewise")
+    far = [2 * sample[None] for sample in rows]
+    plain = run_plaintext(proto, [{"X": sample} for sample in far], ["variable"])["variable"]
+    outputs = [
+        execute(compiled.program, compiled.weights, [sample]).outputs["variable"] for sample in far
+    ]
     assert np.abs(np.concatenate(outputs) - plain).max() < 1e-2 * np.ptp(np.asarray(plain, float))
 
 
@@ -239,17 +245,17 @@ def test_the_rest_of_a_model_sees_rounded_values() -> None:
     }
     proto = model(nodes, {"x": (3, 8)}, ["y"], weights)
     inputs = samples(proto)
-    it = compile(proto, calibration=[inputs], smooth="piecewise")
-    (output,) = execute(it.program, it.weights, inputs).outputs.values()
+    compilation = compile(proto, calibration=[inputs], smooth="piecewise")
+    (output,) = execute(compilation.program, compilation.weights, inputs).outputs.values()
     np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=24 * UNIT)
-    assert [suite for suite in suites.all_suites() if suite().runs(it.program)] == [
+    assert [suite for suite in suites.all_suites() if suite().runs(compilation.program)] == [
         suites.Gmw,
         suites.Fss,
     ]
-    (problem,) = suites.Fss(security="malicious").supports(it.program)
+    (problem,) = suites.Fss(security="malicious").supports(compilation.program)
     assert "authenticate" in problem.why
     # Every input within its bound stays in the ring: tables say what they can give.
-    assert Ranges(it.program, it.weights, it.measured).is_sound
+    assert Ranges(compilation.program, compilation.weights, compilation.measured).is_sound
 
 
 def test_shares_of_votes_of_which_there_are_always_as_many_run() -> None:
@@ -273,10 +279,12 @@ def test_shares_of_votes_of_which_there_are_always_as_many_run() -> None:
         },
     )
     rows = list(np.random.default_rng(3).normal(size=(8, 3, 2)).astype(np.float32))
-    both = compile(proto, calibration=rows, smooth="piecewise")
-    output = execute(both.program, both.weights, rows[:1])
-    (wanted,) = run_plaintext(proto, [{"x": rows[0]}], ["y"]).values()
-    np.testing.assert_allclose(output.outputs["y"], wanted.reshape(3, 2).astype(float), atol=2e-3)
+    compilation = compile(proto, calibration=rows, smooth="piecewise")
+    output = execute(compilation.program, compilation.weights, rows[:1])
+    (reference,) = run_plaintext(proto, [{"x": rows[0]}], ["y"]).values()
+    np.testing.assert_allclose(
+        output.outputs["y"], reference.reshape(3, 2).astype(float), atol=2e-3
+    )
 
 
 def test_what_lines_do_not_follow_is_refused() -> None:
@@ -291,7 +299,7 @@ def test_what_lines_do_not_follow_is_refused() -> None:
 )
 def test_tables_that_are_none_are_refused(change: dict[str, Any]) -> None:
     public = json.loads(compiled("Sigmoid")[0].program.to_public_bytes())
-    (operation,) = (it for it in public["operations"] if it["op"] == "piecewise")
+    (operation,) = (entry for entry in public["operations"] if entry["op"] == "piecewise")
     operation |= change
     with pytest.raises(InvalidProgram, match="piecewise"):
         Program.from_public_bytes(

@@ -32,8 +32,8 @@ def compiled(headroom: int | None = None) -> Compiled:
         node("Add", ["active", "right"], ["sum"]),
         node("Mul", ["sum", "r"], ["y"]),
     ]
-    for index, it in enumerate(nodes):
-        it.name = f"{it.op_type}{index}"
+    for index, operator in enumerate(nodes):
+        operator.name = f"{operator.op_type}{index}"
     proto = model(nodes, {"x": (2, 4, 8)}, ["y"], weights)
     return compile(
         proto,
@@ -47,48 +47,63 @@ def compiled(headroom: int | None = None) -> Compiled:
 
 def test_values_are_truncated_before_they_are_broadcast() -> None:
     program = compiled().program
-    kinds = {it.output: it.op for it in program.operations}
-    truncated = [it.inputs[0] for it in program.operations if it.op == "truncate"]
+    kinds = {operation.output: operation.op for operation in program.operations}
+    truncated = [
+        operation.inputs[0] for operation in program.operations if operation.op == "truncate"
+    ]
     assert "broadcast" in kinds.values()
     assert all(kinds.get(value) != "broadcast" for value in truncated)
 
 
 def test_a_mean_is_truncated_and_not_every_element_less_the_mean() -> None:
     program = compiled().program
-    differences = {it.output for it in program.operations if it.op == "sub"}
-    truncated = {it.inputs[0] for it in program.operations if it.op == "truncate"}
+    differences = {operation.output for operation in program.operations if operation.op == "sub"}
+    truncated = {
+        operation.inputs[0] for operation in program.operations if operation.op == "truncate"
+    }
     assert differences
     assert not differences & truncated
 
 
 def test_a_value_is_truncated_once_for_all_its_readers() -> None:
     program = compiled().program
-    movements = {it.output: it.inputs[0] for it in program.operations if it.op == "reshape"}
+    movements = {
+        operation.output: operation.inputs[0]
+        for operation in program.operations
+        if operation.op == "reshape"
+    }
     sources = []
-    for it in program.operations:
-        if it.op == "truncate":
-            (value,) = it.inputs
+    for operation in program.operations:
+        if operation.op == "truncate":
+            (value,) = operation.inputs
             while value in movements:
                 value = movements[value]
-            sources.append((value, it.attributes["bits"]))
+            sources.append((value, operation.attributes["bits"]))
     assert len(set(sources)) == len(sources)
     # So both layers read one value, which is opened once.
-    assert len({it.inputs[0] for it in program.operations if it.op == "dense"}) == 1
+    assert (
+        len({operation.inputs[0] for operation in program.operations if operation.op == "dense"})
+        == 1
+    )
 
 
 def test_rings_behind_truncations_have_the_headroom_and_no_more() -> None:
     program = compiled().program
-    widths = [it.attributes.get("width") for it in program.operations if it.op == "truncate"]
+    widths = [
+        operation.attributes.get("width")
+        for operation in program.operations
+        if operation.op == "truncate"
+    ]
     rooms = {
-        it.attributes["width"] - program.values[it.output].scale
-        for it in program.operations
-        if "width" in it.attributes
+        operation.attributes["width"] - program.values[operation.output].scale
+        for operation in program.operations
+        if "width" in operation.attributes
     }
     assert None not in widths or len(set(widths)) > 1
     assert len(rooms) == 1
     # The owner's headroom is for places alone.
-    given = compiled(headroom=8).program.operations
-    assert not any("width" in it.attributes for it in given)
+    operations = compiled(headroom=8).program.operations
+    assert not any("width" in operation.attributes for operation in operations)
 
 
 def attention() -> Compiled:
@@ -119,17 +134,17 @@ def test_sums_of_a_softmax_widen_no_ring_but_their_own(monkeypatch: pytest.Monke
     def rooms() -> set[int]:
         program = attention().program
         return {
-            it.attributes["width"] - program.values[it.output].scale
-            for it in program.operations
-            if "width" in it.attributes
+            operation.attributes["width"] - program.values[operation.output].scale
+            for operation in program.operations
+            if "width" in operation.attributes
         }
 
-    each = rooms()
+    sizes = rooms()
     passes = import_module("privet.compiler.passes.move_truncation")
     monkeypatch.setattr(passes, "kinds_of", lambda graph: dict.fromkeys(graph.values, Kind.VALUE))
     (alike,) = rooms()
-    assert max(each) == alike
-    assert min(each) <= alike - 3
+    assert max(sizes) == alike
+    assert min(sizes) <= alike - 3
 
 
 def test_sums_of_what_keeps_the_ring_of_products_are_of_their_kind() -> None:
@@ -156,8 +171,8 @@ def test_a_value_beyond_its_ring_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr("privet.compiler.executor.widths.MOST_SPARE", 0)
     nodes = [node("MatMul", ["x", "w"], ["h"]), node("Gelu", ["h"], ["y"])]
     proto = model(nodes, {"x": (1, 4)}, ["y"], {"w": np.ones((4, 4), np.float32)})
-    near, beyond = ({"x": np.full((1, 4), at, np.float32)} for at in (50.0, 100.0))
-    it = compile(
+    near, far = ({"x": np.full((1, 4), value, np.float32)} for value in (50.0, 100.0))
+    compilation = compile(
         proto,
         calibration=[near],
         ranges={"x": 100.0},
@@ -166,6 +181,6 @@ def test_a_value_beyond_its_ring_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
         scale=SCALE,
         smooth="piecewise",
     )
-    execute(it.program, it.weights, near)
+    execute(compilation.program, compilation.weights, near)
     with pytest.raises(OverflowRisk, match="22 bits"):
-        execute(it.program, it.weights, beyond)
+        execute(compilation.program, compilation.weights, far)

@@ -58,7 +58,10 @@ def test_a_model_of_too_many_operations_is_refused_when_it_is_compiled(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(check, "MAX_OPERATIONS", 16)
-    nodes = [node("Neg" if at % 2 else "Relu", [f"t{at}"], [f"t{at + 1}"]) for at in range(20)]
+    nodes = [
+        node("Neg" if index % 2 else "Relu", [f"t{index}"], [f"t{index + 1}"])
+        for index in range(20)
+    ]
     proto = model(nodes, {"t0": (1,)}, ["t20"])
     with pytest.raises(UnsupportedModel, match=r"more than 16 \(operations\). Use smaller"):
         compile(proto)
@@ -75,9 +78,9 @@ def test_a_model_of_too_many_operations_is_refused_when_it_is_compiled(
     ids=["wide", "many", "convolutions", "widest"],
 )
 def test_a_program_at_the_limits_is_read_soon_and_in_little_memory(public: bytes) -> None:
-    before, began = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
+    before, start = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, time.process_time()
     assert Program.from_public_bytes(public).model == "bomb"
-    assert time.process_time() - began < 5.0
+    assert time.process_time() - start < 5.0
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 100 << 10
 
 
@@ -100,10 +103,10 @@ def test_a_program_at_the_limits_is_read_soon_and_in_little_memory(public: bytes
 def test_a_program_beyond_the_limits_is_refused_with_the_reason(
     public: bytes, problem: str
 ) -> None:
-    began = time.process_time()
+    start = time.process_time()
     with pytest.raises(InvalidProgram, match=problem):
         Program.from_public_bytes(public)
-    assert time.process_time() - began < 5.0
+    assert time.process_time() - start < 5.0
 
 
 def test_operations_that_read_too_much_are_refused() -> None:

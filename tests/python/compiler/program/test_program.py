@@ -62,9 +62,9 @@ def compiled() -> Compiled:
 
 def test_public_half_round_trips(compiled: Compiled) -> None:
     data = compiled.program.to_public_bytes()
-    read = Program.from_public_bytes(data)
-    assert read.to_public_bytes() == data
-    assert read.program_hash == hashlib.sha256(data).hexdigest() == compiled.program.program_hash
+    copy = Program.from_public_bytes(data)
+    assert copy.to_public_bytes() == data
+    assert copy.program_hash == hashlib.sha256(data).hexdigest() == compiled.program.program_hash
 
 
 def test_public_half_has_the_documented_form(compiled: Compiled) -> None:
@@ -126,12 +126,12 @@ def test_what_ranges_rest_on_is_named_and_checked() -> None:
 
 
 def test_compiling_again_changes_only_the_commitment(compiled: Compiled) -> None:
-    again = compile(network())
-    assert again.program.weights_commitment != compiled.program.weights_commitment
-    alike = replace(again.program, weights_commitment=compiled.program.weights_commitment)
+    second = compile(network())
+    assert second.program.weights_commitment != compiled.program.weights_commitment
+    alike = replace(second.program, weights_commitment=compiled.program.weights_commitment)
     assert alike.to_public_bytes() == compiled.program.to_public_bytes()
     for name, tensor in compiled.weights.tensors.items():
-        np.testing.assert_array_equal(again.weights.tensors[name], tensor)
+        np.testing.assert_array_equal(second.weights.tensors[name], tensor)
 
 
 def test_neither_weights_nor_ranges_are_in_the_public_half(compiled: Compiled) -> None:
@@ -143,8 +143,8 @@ def test_neither_weights_nor_ranges_are_in_the_public_half(compiled: Compiled) -
             tensor.CopyFrom(
                 onnx.numpy_helper.from_array(array[::-1] * np.float32(0.97), tensor.name)
             )
-    changed = compile(other).program
-    alike = replace(changed, weights_commitment=compiled.program.weights_commitment)
+    variant = compile(other).program
+    alike = replace(variant, weights_commitment=compiled.program.weights_commitment)
     assert alike.to_public_bytes() == compiled.program.to_public_bytes()
 
 
@@ -186,11 +186,11 @@ def test_halves_of_different_programs_are_refused(compiled: Compiled, tmp_path: 
         execute(compiled.program, compile(network()).weights, [np.ones((1, 2, 4, 4))])
 
 
-@pytest.mark.parametrize("lost", ["program.json", "weights.safetensors"])
-def test_a_missing_half_is_said(compiled: Compiled, tmp_path: Path, lost: str) -> None:
+@pytest.mark.parametrize("half", ["program.json", "weights.safetensors"])
+def test_a_missing_half_is_said(compiled: Compiled, tmp_path: Path, half: str) -> None:
     compiled.save(tmp_path)
-    (tmp_path / lost).unlink()
-    with pytest.raises(InvalidProgram, match=lost):
+    (tmp_path / half).unlink()
+    with pytest.raises(InvalidProgram, match=half):
         load(tmp_path)
 
 

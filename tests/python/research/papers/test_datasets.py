@@ -50,10 +50,10 @@ def mnist(tmp_path: Path) -> Path:
 
 def test_mnist_is_read_where_it_lies(mnist: Path) -> None:
     images, labels = digits(50, 50)
-    read = datasets.read(mnist, MNIST)
-    assert read.images.shape == (50, 1, 28, 28)
-    assert np.array_equal(np.rint(255 * read.images[:, 0]), images)
-    assert np.array_equal(read.labels, labels)
+    data = datasets.read(mnist, MNIST)
+    assert data.images.shape == (50, 1, 28, 28)
+    assert np.array_equal(np.rint(255 * data.images[:, 0]), images)
+    assert np.array_equal(data.labels, labels)
     assert len(datasets.read(mnist, MNIST, train=True, most=7).labels) == 7
     assert datasets.has(mnist, MNIST)
     assert not datasets.has(mnist, CIFAR10)
@@ -84,11 +84,13 @@ def test_cifar_is_the_same_in_both_versions(tmp_path: Path) -> None:
     (binary / "test_batch.bin").write_bytes(records.tobytes())
     batch = {b"data": pixels, b"labels": labels.tolist(), b"batch_label": b"testing batch 1 of 1"}
     (python / "test_batch").write_bytes(pickle.dumps(batch, protocol=2))
-    ours, theirs = (datasets.read(it, CIFAR10, most=5) for it in (binary.parent, python))
-    assert ours.images.shape == (5, 3, 32, 32)
-    assert np.array_equal(ours.images, theirs.images)
-    assert np.array_equal(ours.labels, labels[:5])
-    assert np.array_equal(theirs.labels, labels[:5])
+    from_binary, from_python = (
+        datasets.read(path, CIFAR10, most=5) for path in (binary.parent, python)
+    )
+    assert from_binary.images.shape == (5, 3, 32, 32)
+    assert np.array_equal(from_binary.images, from_python.images)
+    assert np.array_equal(from_binary.labels, labels[:5])
+    assert np.array_equal(from_python.labels, labels[:5])
 
 
 class Code:
@@ -112,10 +114,10 @@ def test_imagenet_is_cropped_and_labelled_by_its_folders(tmp_path: Path) -> None
     grey = Image.new("RGB", (512, 300), (124, 116, 104))
     for name in ("n00000003/b.png", "n00000007/a.png"):
         grey.save(tmp_path / "val" / name)
-    read = datasets.read(tmp_path, IMAGENET, most=1000)
-    assert read.images.shape == (2, 3, 224, 224)
-    assert read.labels.tolist() == [3, 7]
-    assert np.abs(read.images).max() < 0.01
+    data = datasets.read(tmp_path, IMAGENET, most=1000)
+    assert data.images.shape == (2, 3, 224, 224)
+    assert data.labels.tolist() == [3, 7]
+    assert np.abs(data.images).max() < 0.01
     (tmp_path / "val" / "n00000000").rmdir()
     with pytest.raises(InputError, match="no 1000 folders"):
         datasets.read(tmp_path, IMAGENET)
@@ -124,7 +126,7 @@ def test_imagenet_is_cropped_and_labelled_by_its_folders(tmp_path: Path) -> None
 def test_gradients_are_those_of_finite_differences() -> None:
     generator = np.random.default_rng(3)
     shapes = ((4, 5), (4,), (3, 4), (3,))
-    weights = [generator.standard_normal(it) for it in shapes]
+    weights = [generator.standard_normal(shape) for shape in shapes]
     inputs, labels = generator.standard_normal((6, 5)), generator.integers(0, 3, 6)
 
     def loss() -> float:
@@ -145,12 +147,14 @@ def test_gradients_are_those_of_finite_differences() -> None:
 
 
 def test_the_same_command_has_rows_for_data_that_is_there(mnist: Path, tmp_path: Path) -> None:
-    of = paper("ppstream")
-    at = Workplace(tmp_path / "out", quick=True, data=mnist)
-    grid = items.run(of, of.item("table-5"), at).grid
+    article = paper("ppstream")
+    workplace = Workplace(tmp_path / "out", quick=True, data=mnist)
+    grid = items.run(article, article.item("table-5"), workplace).grid
     assert float(grid.rows["MNIST-1"][-1] or 0) > 95
     assert "MNIST-2" not in grid.rows
-    without = items.run(of, of.item("table-5"), Workplace(tmp_path / "out", quick=True)).grid
+    without = items.run(
+        article, article.item("table-5"), Workplace(tmp_path / "out", quick=True)
+    ).grid
     assert "MNIST-1" not in without.rows
 
 
@@ -158,7 +162,9 @@ def test_a_model_beside_the_data_is_taken(mnist: Path, tmp_path: Path) -> None:
     noise = np.random.default_rng(5)
     samples = Samples(noise.random((64, 1, 28, 28), np.float32), noise.integers(0, 10, 64))
     training.train("mnist-1", samples, mnist / "mnist-1.onnx", epochs=1)
-    of = paper("ppstream")
-    grid = items.run(of, of.item("table-5"), Workplace(tmp_path, quick=True, data=mnist)).grid
+    article = paper("ppstream")
+    grid = items.run(
+        article, article.item("table-5"), Workplace(tmp_path, quick=True, data=mnist)
+    ).grid
     assert float(grid.rows["MNIST-1"][-1] or 0) < 60
     assert "mnist-1" in WIDTHS

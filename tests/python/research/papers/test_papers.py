@@ -21,7 +21,7 @@ from privet.research.simulation.workload import Traffic
 
 PAGES = Path(__file__).parents[4] / "docs" / "reference" / "papers"
 
-HOURS = {("slytherin", it) for it in ("table-2", "figure-5", "table-3")}
+HOURS = {("slytherin", item) for item in ("table-2", "figure-5", "table-3")}
 """Items that are large however quick they are asked to be."""
 
 QUICK = [
@@ -40,10 +40,10 @@ QUICK = [
 """Items that take a few seconds when asked to be quick; the others run in the slow tests."""
 
 SLOW = [
-    (name, it.name)
+    (name, item.name)
     for name in NAMES
-    for it in paper(name).items
-    if not it.absent and (name, it.name) not in {*QUICK, *HOURS}
+    for item in paper(name).items
+    if not item.absent and (name, item.name) not in {*QUICK, *HOURS}
 ]
 
 
@@ -54,16 +54,16 @@ def at(tmp_path_factory: pytest.TempPathFactory) -> Workplace:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_item_runs_or_says_why_not(name: str) -> None:
-    of = paper(name)
-    names = [it.name for it in of.items]
+    article = paper(name)
+    names = [item.name for item in article.items]
     assert len(names) == len(set(names))
     runners = {
         name.replace("_", "-")
-        for name, it in vars(items.module_of(of)).items()
+        for name, member in vars(items.module_of(article)).items()
         if not name.startswith("_")
-        and getattr(it, "__annotations__", None) == {"at": "Workplace", "return": "Grid"}
+        and getattr(member, "__annotations__", None) == {"at": "Workplace", "return": "Grid"}
     }
-    assert runners == {it.name for it in of.items if not it.absent}
+    assert runners == {item.name for item in article.items if not item.absent}
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -73,11 +73,11 @@ def test_pages_are_what_their_records_make(name: str) -> None:
 
 
 def run(at: Workplace, name: str, item: str) -> Grid:
-    of = paper(name)
-    record = items.run(of, of.item(item), at)
+    article = paper(name)
+    record = items.run(article, article.item(item), at)
     assert record.grid.rows
-    record.write(at.folder, of, of.item(item))
-    assert read(at.folder, of, of.item(item)) == Record(
+    record.write(at.folder, article, article.item(item))
+    assert read(at.folder, article, article.item(item)) == Record(
         Grid(record.grid.columns, {k: tuple(v) for k, v in record.grid.rows.items()}),
         record.machine,
         record.when,
@@ -103,22 +103,22 @@ def test_an_order_matters_once_a_queue_stops_at_its_first(at: Workplace) -> None
     grid = run(at, "swiftsnni", "exclusivity")
     for row in ("none", "model"):
         assert grid.cell(row, "mixed, FCFS") == grid.cell(row, "mixed, priority")
-    stopped = [grid.cell("head of line", f"mixed, {it}") for it in ("FCFS", "priority")]
-    assert float(stopped[0] or 0) > float(stopped[1] or 0)
+    delays = [grid.cell("head of line", f"mixed, {policy}") for policy in ("FCFS", "priority")]
+    assert float(delays[0] or 0) > float(delays[1] or 0)
 
 
 def test_lengths_of_jobs_explain_first_come_first_served() -> None:
     """The page's other finding: the paper's delay and makespan follow from 90 s for VGG-16, and not
     from the lengths that FLOPs imply."""
-    printed = paper("swiftsnni").item("lengths").printed
-    wanted = [float(printed.cell("mixed, fcfs, 1/s", it) or 0) for it in ("D", "makespan")]
+    table = paper("swiftsnni").item("lengths").printed
+    targets = [float(table.cell("mixed, fcfs, 1/s", column) or 0) for column in ("D", "makespan")]
     results = []
     for profile in (swiftsnni._lasting(swiftsnni.IMPLIED), profile_file.read("paper")):
         case = study.Case(profile, policy="fcfs", traffic=Traffic(1.0), jobs_per_model=1)
-        here = figures(study.simulate(case))
-        results.append([here.delay, here.makespan])
-    assert results[0] == pytest.approx(wanted, rel=0.1)
-    assert max(a / b for a, b in zip(results[1], wanted, strict=True)) < 0.5
+        outcome = figures(study.simulate(case))
+        results.append([outcome.delay, outcome.makespan])
+    assert results[0] == pytest.approx(targets, rel=0.1)
+    assert max(a / b for a, b in zip(results[1], targets, strict=True)) < 0.5
 
 
 def test_the_network_alone_takes_longer_where_it_is_slower(at: Workplace) -> None:
@@ -130,22 +130,22 @@ def test_the_network_alone_takes_longer_where_it_is_slower(at: Workplace) -> Non
 
     for scheme in ("FSS", "A2B", "`gmw`"):
         slow, fast, near = (
-            seconds(1, it, f"{scheme} online") for it in ("WAN_S", "WAN_F", "LAN_F")
+            seconds(1, network, f"{scheme} online") for network in ("WAN_S", "WAN_F", "LAN_F")
         )
         assert slow > fast > 1000 * near > 0
         assert seconds(1, "WAN_S", f"{scheme} both") > slow
-        wide = [seconds(128, it, f"{scheme} online") for it in ("WAN_S", "WAN_F")]
+        wide = [seconds(128, network, f"{scheme} online") for network in ("WAN_S", "WAN_F")]
         assert wide[1] < fast / 64
         assert slow / fast < wide[0] / wide[1]
 
 
 def test_what_cannot_run_says_why(at: Workplace) -> None:
-    of = paper("slytherin")
-    absent = replace(of.item("figure-5"), absent="it takes two machines")
+    article = paper("slytherin")
+    absent = replace(article.item("figure-5"), absent="it takes two machines")
     with pytest.raises(Misuse, match="it takes two machines"):
-        items.run(of, absent, at)
+        items.run(article, absent, at)
     with pytest.raises(Misuse, match="has no item 'table-9'; it has table-1"):
-        of.item("table-9")
+        article.item("table-9")
     with pytest.raises(Misuse, match="there is no paper 'sigma'"):
         paper("sigma")
 
@@ -156,23 +156,23 @@ def test_a_row_has_a_cell_for_each_column() -> None:
 
 
 def test_a_record_that_is_none_is_refused(tmp_path: Path) -> None:
-    of = paper("swiftsnni")
-    item: Item = of.item("figure-2")
-    (tmp_path / of.name).mkdir()
-    (tmp_path / of.name / "figure-2.json").write_text("{}")
+    article = paper("swiftsnni")
+    item: Item = article.item("figure-2")
+    (tmp_path / article.name).mkdir()
+    (tmp_path / article.name / "figure-2.json").write_text("{}")
     with pytest.raises(Misuse, match="is no record of an item"):
-        read(tmp_path, of, item)
+        read(tmp_path, article, item)
 
 
 def test_the_commands_list_run_and_report(tmp_path: Path) -> None:
     listing = CliRunner().invoke(app, ["list", "seconnds"])
     assert "table-3" in listing.output
-    done = CliRunner().invoke(app, ["run", "swiftsnni", "figure-2", "-o", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    again = CliRunner().invoke(
+    result = CliRunner().invoke(app, ["run", "swiftsnni", "figure-2", "-o", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    second = CliRunner().invoke(
         app, ["run", "swiftsnni", "figure-2", "--resume", "-o", str(tmp_path)]
     )
-    assert again.exit_code == 0, again.output
+    assert second.exit_code == 0, second.output
     report = CliRunner().invoke(app, ["report", "-o", str(tmp_path), "--pages", str(tmp_path)])
     assert report.exit_code == 0, report.output
     text = (tmp_path / "swiftsnni.md").read_text()

@@ -20,8 +20,8 @@ def test_operations_are_those_of_the_last_run() -> None:
     assert report["traffic"] == [131, 131]
     assert report["operations"] == {"convolution": [2.5, 120], "less": [8.2e-05, 7]}
     peer = Peer("0.9.5", report["seconds"][-1], report["traffic"][-1], report["operations"])
-    seconds, sent = peer.part("convolution", "less", "reduce_window")
-    assert (round(seconds, 6), sent) == (2.500082, 127)
+    seconds, traffic = peer.part("convolution", "less", "reduce_window")
+    assert (round(seconds, 6), traffic) == (2.500082, 127)
 
 
 def test_a_party_that_says_nothing_is_a_failure() -> None:

@@ -48,12 +48,12 @@ TABLES = 5
 @pytest.fixture
 def study(record: MakeRecord) -> list[Record]:
     """A small study of ResNet-20 and of one stand-in, with a sweep and a run over a link."""
-    dealt = {"dealer_bytes_client": 10**8, "dealer_bytes_server": 10**8, "rounds": 1}
+    offline = {"dealer_bytes_client": 10**8, "dealer_bytes_server": 10**8, "rounds": 1}
     return [
         record("gmw-log", model="resnet20", online={"rounds": 100}),
         record("gmw-blocks", model="resnet20", online={"rounds": 60, "bytes_client": 10**6}),
         record("gmw-dealer-log", model="resnet20"),
-        record("fss", model="resnet20", offline=dealt, online={"seconds": 0.1}),
+        record("fss", model="resnet20", offline=offline, online={"seconds": 0.1}),
         record("ckks", model="resnet20-silu", online={"seconds": 50.0, "rounds": 1}),
         record("stream", model="resnet20", online={"seconds": 80.0, "rounds": 20}),
         record("stream-bfv", model="resnet20", online={"seconds": 0.2, "rounds": 20}),
@@ -70,8 +70,8 @@ def study(record: MakeRecord) -> list[Record]:
 
 def test_every_table_and_figure_is_written(study: list[Record], tmp_path: Path) -> None:
     page = tmp_path / "out" / "report.html"
-    written = report.write(study, page, read_prices())
-    assert {it.name for it in written} == {it.name for it in page.parent.iterdir()}
+    paths = report.write(study, page, read_prices())
+    assert {path.name for path in paths} == {path.name for path in page.parent.iterdir()}
     text = page.read_text()
     for name in NAMES:
         assert f'id="{name}"' in text
@@ -89,14 +89,14 @@ def test_every_table_and_figure_is_written(study: list[Record], tmp_path: Path) 
 
 
 def test_the_papers_figures_are_those_of_its_schemes() -> None:
-    fss, dealt, alone, ckks = settings(["fss", "gmw-dealer-log", "gmw-log", "ckks"])
+    fss, gmw_dealer, alone, ckks = settings(["fss", "gmw-dealer-log", "gmw-log", "ckks"])
 
     def latency(setting: Any, *, offline: bool) -> float | None:
         return tables.figure("latency", "bert-base", "WAN_S", setting, offline=offline)
 
     assert latency(fss, offline=True) == 301
     assert latency(fss, offline=False) == 47
-    assert latency(dealt, offline=True) == 243
+    assert latency(gmw_dealer, offline=True) == 243
     assert latency(ckks, offline=True) == 149
     assert latency(alone, offline=True) is None
     assert tables.figure("latency", "m1", "WAN_S", fss, offline=True) is None
@@ -104,15 +104,17 @@ def test_the_papers_figures_are_those_of_its_schemes() -> None:
 
 
 def test_keys_that_serve_again_cost_nothing_each_time(study: list[Record]) -> None:
-    (encrypted,) = (it for it in study if it.setting.config.name == "ckks")
+    (encrypted,) = (record for record in study if record.setting.config.name == "ckks")
     prediction = predict(encrypted, PRESETS["LAN_F"])
     assert prediction.offline.seconds == 0
     assert prediction.latency == prediction.online_latency
 
 
 def test_the_best_depth_stands_for_a_family(study: list[Record]) -> None:
-    chosen = tables.of_subject(study, "resnet20", 1)
-    far = {it.record.setting.name for it in tables.best_of_families(chosen, PRESETS["WAN_F"])}
+    records = tables.of_subject(study, "resnet20", 1)
+    far = {
+        entry.record.setting.name for entry in tables.best_of_families(records, PRESETS["WAN_F"])
+    }
     streamed = {"stream", "stream-packed", "stream-bfv"}
     assert far == {"gmw-blocks", "gmw-dealer-log", "fss", "ckks", *streamed}
     assert tables.drawn_subjects(study) == ["resnet20"]
@@ -128,8 +130,8 @@ def test_the_papers_model_is_drawn_too(study: list[Record], record: MakeRecord) 
 
 
 def test_figures_of_batches_have_each_familys_largest(study: list[Record]) -> None:
-    chosen = tables.largest_batches(study, "resnet20")
-    assert {(it.setting.family, it.batch) for it in chosen} == {
+    records = tables.largest_batches(study, "resnet20")
+    assert {(record.setting.family, record.batch) for record in records} == {
         ("gmw", 8), ("gmw-dealer", 1), ("fss", 1), ("ckks", 1), ("stream", 1),
         ("stream-packed", 1), ("stream-bfv", 8),
     }  # fmt: skip
@@ -171,14 +173,14 @@ def test_longer_texts_are_compared_with_128_tokens(study: list[Record], record: 
 
 def test_a_slow_network_favours_few_bytes(study: list[Record]) -> None:
     rows = figures.regimes(tables.tight(tables.of_subject(study, "resnet20", 1)))
-    both = {(r["rtt"], r["bandwidth"]): r["family"] for r in rows if r["phase"] != "online"}
-    assert both["0.02 ms", "10 Mbit/s"] in ("gmw", "gmw-dealer")
+    families = {(r["rtt"], r["bandwidth"]): r["family"] for r in rows if r["phase"] != "online"}
+    assert families["0.02 ms", "10 Mbit/s"] in ("gmw", "gmw-dealer")
     online = {(r["rtt"], r["bandwidth"]): r["family"] for r in rows if r["phase"] == "online"}
     assert online["0.02 ms", "100 Gbit/s"] == "fss"
 
 
 def test_a_leak_has_a_map_of_its_own(study: list[Record], tmp_path: Path) -> None:
-    quick = next(it for it in study if it.setting.name == "stream-bfv")
+    quick = next(record for record in study if record.setting.name == "stream-bfv")
     study.append(replace(quick, online=replace(quick.online, seconds=1e-4, rounds=1)))
     page = tmp_path / "report.html"
     report.write(study, page, read_prices())
@@ -198,39 +200,41 @@ def test_idle_energy_is_told_apart(study: list[Record]) -> None:
 
 
 def test_a_wide_area_network_takes_energy_for_bytes(study: list[Record]) -> None:
-    chosen = tables.of_subject(study, "resnet20", 1)
+    records = tables.of_subject(study, "resnet20", 1)
     joules: dict[str, float] = {}
-    for row in figures.carried_energy(chosen):
+    for row in figures.carried_energy(records):
         joules[row["network"]] = max(joules.get(row["network"], 0.0), row["value"])
-    most = max(it.offline.bytes + it.online.bytes for it in chosen)
+    most = max(record.offline.bytes + record.online.bytes for record in records)
     assert 0 < joules["WAN_M"] <= 800 * most / 1e9
     assert joules["LAN_S"] == 0
 
 
 def test_without_a_base_there_is_no_report(study: list[Record], tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="loopback"):
-        report.write([it for it in study if it.link], tmp_path / "r.html", read_prices())
+        report.write(
+            [record for record in study if record.link], tmp_path / "r.html", read_prices()
+        )
 
 
 def test_the_commands_read_a_folder(study: list[Record], tmp_path: Path) -> None:
-    for it in study:
-        it.write(tmp_path)
+    for record in study:
+        record.write(tmp_path)
     page = tmp_path / "page.html"
-    done = CliRunner().invoke(app, ["study", "report", str(tmp_path), "-o", str(page)])
-    assert done.exit_code == 0, done.output
+    result = CliRunner().invoke(app, ["study", "report", str(tmp_path), "-o", str(page)])
+    assert result.exit_code == 0, result.output
     assert page.exists()
-    done = CliRunner().invoke(app, ["study", "predict", str(tmp_path), "--network", "WAN_S"])
-    assert done.exit_code == 0, done.output
-    assert "Predicted on WAN_S" in done.output
-    done = CliRunner().invoke(app, ["study", "validate", str(tmp_path)])
-    assert done.exit_code == 0, done.output
-    assert "median error" in done.output
+    result = CliRunner().invoke(app, ["study", "predict", str(tmp_path), "--network", "WAN_S"])
+    assert result.exit_code == 0, result.output
+    assert "Predicted on WAN_S" in result.output
+    result = CliRunner().invoke(app, ["study", "validate", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "median error" in result.output
 
 
 def test_every_family_has_a_colour_of_its_own() -> None:
-    used = charts.colours(charts.FAMILIES)
-    assert set(used) == set(charts.FAMILIES) >= {of.name for of in SUITES}
-    assert len(set(used.values())) == len(used)
+    colours = charts.colours(charts.FAMILIES)
+    assert set(colours) == set(charts.FAMILIES) >= {suite.name for suite in SUITES}
+    assert len(set(colours.values())) == len(colours)
     assert len(set(charts.COLOURS)) == len(charts.COLOURS)
     with pytest.raises(Misuse, match="11 families of settings have 10 colours"):
         charts.colours([str(family) for family in range(11)])

@@ -47,12 +47,12 @@ def request(id: str, at: float, to: str | None = None, timeout: float | None = N
 def test_two_requests_on_two_cores_overlap() -> None:
     setup = Setup([TWO], profiles(), jitter=0.0)
     record = Clock(setup, Fcfs()).run([request("r0", 0.0), request("r1", 1.0)])
-    got = figures(record)
-    assert (got.delay, got.wait, got.makespan) == (8.0, 6.0, 9.0)
-    assert got.throughput == pytest.approx(2 / 9)
-    assert got.utilisation == pytest.approx(16 / 18)
-    assert got.ended == {"done": 2}
-    assert [(it.job, it.cores, it.start, it.end) for it in record.jobs] == [
+    outcome = figures(record)
+    assert (outcome.delay, outcome.wait, outcome.makespan) == (8.0, 6.0, 9.0)
+    assert outcome.throughput == pytest.approx(2 / 9)
+    assert outcome.utilisation == pytest.approx(16 / 18)
+    assert outcome.ended == {"done": 2}
+    assert [(job.job, job.cores, job.start, job.end) for job in record.jobs] == [
         ("r0/pre#1", (0,), 0.0, 6.0),
         ("r1/pre#1", (1,), 1.0, 7.0),
         ("r0/on#2", (0,), 6.0, 8.0),
@@ -70,8 +70,13 @@ def test_a_notice_hides_the_t_pre() -> None:
 
 def test_the_baseline_takes_requests_one_by_one_on_all_cores() -> None:
     record = sequential(TWO, profiles(), [request("r0", 0.0), request("r1", 1.0)], 0.0, 0)
-    got = figures(record)
-    assert (got.delay, got.wait, got.makespan, got.utilisation) == (5.5, 4.5, 8.0, 1.0)
+    outcome = figures(record)
+    assert (outcome.delay, outcome.wait, outcome.makespan, outcome.utilisation) == (
+        5.5,
+        4.5,
+        8.0,
+        1.0,
+    )
     assert all(job.cores == (0, 1) for job in record.jobs)
 
 
@@ -83,8 +88,8 @@ def test_waits_are_those_of_queueing_theory() -> None:
     table.set(Key("m", "fss", 1, Phase.ON), Demand(1, GIB, service))
     waits = []
     for seed in range(3):
-        them = arrivals({"m": 1500}, ["fss"], Traffic(load / service), seed)
-        waits.append(figures(Clock(Setup([ONE], table, jitter=0.0), Fcfs()).run(them)).wait)
+        requests = arrivals({"m": 1500}, ["fss"], Traffic(load / service), seed)
+        waits.append(figures(Clock(Setup([ONE], table, jitter=0.0), Fcfs()).run(requests)).wait)
     expected = load * service / (2 * (1 - load))
     assert sum(waits) / len(waits) == pytest.approx(expected, rel=0.15)
 
@@ -93,7 +98,7 @@ def test_a_timeout_kills_what_runs() -> None:
     setup = Setup([ONE], profiles(), jitter=0.0)
     record = Clock(setup, Fcfs()).run([request("r0", 0.0, timeout=5.0), request("r1", 1.0)])
     assert record.outcomes == {"r0": Outcome.TIMED_OUT, "r1": Outcome.DONE}
-    assert next((it.job, it.end, it.done) for it in record.jobs) == ("r0/pre#1", 5.0, False)
+    assert next((job.job, job.end, job.done) for job in record.jobs) == ("r0/pre#1", 5.0, False)
 
 
 def test_the_same_case_gives_the_same_record() -> None:
@@ -119,16 +124,19 @@ def test_the_targets_are_met_and_our_policies_beat_the_papers(summary: list[str]
     """Against the sequential baseline at one request a second: makespan 5.4 times shorter,
     throughput 5.6 times, delay 97 % lower."""
     case = Case(read("paper"), "mixed", traffic=Traffic(1.0))
-    results = {it.case.policy: it for it in compare(case.with_policies([*PAPERS, *OURS], [0.0]))}
-    for name, it in results.items():
-        gain = 1 - it.figures.delay / it.baseline.delay
-        more = it.figures.throughput / it.baseline.throughput
+    results = {
+        comparison.case.policy: comparison
+        for comparison in compare(case.with_policies([*PAPERS, *OURS], [0.0]))
+    }
+    for name, comparison in results.items():
+        gain = 1 - comparison.figures.delay / comparison.baseline.delay
+        speedup = comparison.figures.throughput / comparison.baseline.throughput
         summary.append(
-            f"simulate mixed 1/s {name}: makespan {it.speedup:.1f}x, throughput {more:.1f}x, "
-            f"delay {100 * gain:.2f} % lower"
+            f"simulate mixed 1/s {name}: makespan {comparison.speedup:.1f}x, "
+            f"throughput {speedup:.1f}x, delay {100 * gain:.2f} % lower"
         )
-        assert it.speedup >= 5.4
-        assert more >= 5.6
+        assert comparison.speedup >= 5.4
+        assert speedup >= 5.6
         assert gain >= 0.97
     papers = min(results[name].figures.delay for name in PAPERS)
     assert all(results[name].figures.delay < papers for name in OURS)
@@ -137,11 +145,11 @@ def test_the_targets_are_met_and_our_policies_beat_the_papers(summary: list[str]
 def test_one_job_of_a_model_at_a_time_gives_about_the_papers_speedup() -> None:
     """The paper names this constraint as its own ("model-batch exclusivity", Section 6)."""
     case = Case(read("paper"), "light", "fcfs", Traffic(1.0), jobs_per_model=1)
-    (it,) = compare([case])
-    assert it.paper is not None
-    assert it.paper.speedup is not None
-    assert it.speedup == pytest.approx(it.paper.speedup, rel=0.1)
-    assert it.figures.throughput == pytest.approx(it.paper.throughput, rel=0.1)
+    (comparison,) = compare([case])
+    assert comparison.paper is not None
+    assert comparison.paper.speedup is not None
+    assert comparison.speedup == pytest.approx(comparison.paper.speedup, rel=0.1)
+    assert comparison.figures.throughput == pytest.approx(comparison.paper.throughput, rel=0.1)
 
 
 def test_the_baseline_of_the_paper_fits_a_rate_of_a_quarter() -> None:
@@ -155,8 +163,9 @@ def test_the_baseline_of_the_paper_fits_a_rate_of_a_quarter() -> None:
 
 def test_a_decision_with_10000_queued_jobs_takes_under_a_millisecond(summary: list[str]) -> None:
     for name in ("priority", "shared+ahead+urgent"):
-        it = measure(named(name), queued=10_000, decisions=300)
+        timing = measure(named(name), queued=10_000, decisions=300)
         summary.append(
-            f"scheduler {name}: {1000 * it.decide:.3f} ms a decision with {it.queued} queued"
+            f"scheduler {name}: {1000 * timing.decide:.3f} ms a decision "
+            f"with {timing.queued} queued"
         )
-        assert it.decide < 0.001
+        assert timing.decide < 0.001

@@ -27,27 +27,27 @@ def run(*options: str) -> str:
 
 
 def test_the_command_prints_the_papers_figures_beside_ours() -> None:
-    shown = run("--workload", "light", "--policy", "fcfs", "--policy", "ahead+fcfs")
-    assert "makespan 3260 s" in shown
-    assert re.search(r"^fcfs +0% .* 5\.24 .* 5\.46x", shown, re.MULTILINE)
-    assert re.search(r"^ahead\+fcfs +25%", shown, re.MULTILINE)
-    assert "no rule broken" in shown
+    output = run("--workload", "light", "--policy", "fcfs", "--policy", "ahead+fcfs")
+    assert "makespan 3260 s" in output
+    assert re.search(r"^fcfs +0% .* 5\.24 .* 5\.46x", output, re.MULTILINE)
+    assert re.search(r"^ahead\+fcfs +25%", output, re.MULTILINE)
+    assert "no rule broken" in output
 
 
 def test_json_is_for_programs() -> None:
     report = json.loads(run("--policy", "priority", "--notices", "0.5", "--rate", "2", "--json"))
-    (it,) = report["runs"]
-    assert (it["policy"], it["notices"], it["rate"]) == ("priority", 0.5, 2.0)
-    assert it["ended"] == {"done": 500}
-    assert it["speedup"] == pytest.approx(report["baseline"]["makespan"] / it["makespan"])
-    assert it["audited_events"] > 3000
-    assert set(it["delay_of"]) == {"m1", "m2", "hinet", "alexnet", "vgg16"}
+    (entry,) = report["runs"]
+    assert (entry["policy"], entry["notices"], entry["rate"]) == ("priority", 0.5, 2.0)
+    assert entry["ended"] == {"done": 500}
+    assert entry["speedup"] == pytest.approx(report["baseline"]["makespan"] / entry["makespan"])
+    assert entry["audited_events"] > 3000
+    assert set(entry["delay_of"]) == {"m1", "m2", "hinet", "alexnet", "vgg16"}
 
 
 def test_decisions_are_timed() -> None:
-    (it,) = json.loads(run("--decisions", "500", "--policy", "fcfs", "--json"))
-    assert it["queued"] == 500
-    assert it["decide"] > 0
+    (entry,) = json.loads(run("--decisions", "500", "--policy", "fcfs", "--json"))
+    assert entry["queued"] == 500
+    assert entry["decide"] > 0
 
 
 @pytest.mark.parametrize(
@@ -100,8 +100,8 @@ def test_delays_over_time_add_up_to_the_mean() -> None:
     assert arrivals == sorted(arrivals)
     # A request that waits for ever shows where it arrived, and nowhere else.
     slow = replace(record.inputs[0], end=record.inputs[0].end + 1e6)
-    changed = report.delays(replace(record, inputs=[slow, *record.inputs[1:]]))
-    assert [a != b for a, b in zip(later, changed, strict=True)].count(True) == 1
+    delays = report.delays(replace(record, inputs=[slow, *record.inputs[1:]]))
+    assert [a != b for a, b in zip(later, delays, strict=True)].count(True) == 1
 
 
 @pytest.mark.browser
@@ -125,9 +125,9 @@ def test_the_page_fits_a_phone_and_a_desk(tmp_path: Path, width: int) -> None:
                 "[...document.querySelectorAll('.finding, figure, details')].map(it => it.tagName)"
             )
             assert order == ["P", "FIGURE", "P", "FIGURE", "P", "FIGURE", "DETAILS", "FIGURE"]
-            said = await page.locator(".finding").all_inner_texts()
-            assert "Workload mixed" in said[0]
-            assert "times as long" in said[0]
+            findings = await page.locator(".finding").all_inner_texts()
+            assert "Workload mixed" in findings[0]
+            assert "times as long" in findings[0]
             assert not await page.locator("#table table").is_visible()
             await page.locator("#table summary").focus()
             await page.keyboard.press("Enter")
@@ -139,9 +139,9 @@ def test_the_page_fits_a_phone_and_a_desk(tmp_path: Path, width: int) -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_a_sweep_can_be_printed() -> None:
-    shown = run("--sweep")
+    output = run("--sweep")
     for name in ("rate", "notices", "machines", "beta"):
-        assert re.search(rf"^ *{name} ", shown, re.MULTILINE)
+        assert re.search(rf"^ *{name} ", output, re.MULTILINE)
 
 
 @pytest.mark.slow
@@ -155,5 +155,10 @@ def test_the_report_needs_nothing_else(tmp_path: Path) -> None:
     assert "shared+ahead+urgent" in page
     content = json.loads((tmp_path / "out" / "figures.json").read_text())
     assert len(content["table"]) == 84
-    assert {it["sweep"] for it in content["sweeps"]} == {"rate", "notices", "machines", "beta"}
+    assert {sweep["sweep"] for sweep in content["sweeps"]} == {
+        "rate",
+        "notices",
+        "machines",
+        "beta",
+    }
     assert {path.suffix for path in (tmp_path / "out").iterdir()} == {".html", ".json", ".png"}

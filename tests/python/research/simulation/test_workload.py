@@ -17,34 +17,34 @@ MIXED = WORKLOADS["mixed"]
 
 def test_both_workloads_have_500_requests() -> None:
     for counts in WORKLOADS.values():
-        drawn = arrivals(counts, ["fss"], Traffic(), seed=1)
-        assert Counter(it.submission.model for it in drawn) == counts
-        assert len(drawn) == 500
+        stream = arrivals(counts, ["fss"], Traffic(), seed=1)
+        assert Counter(request.submission.model for request in stream) == counts
+        assert len(stream) == 500
 
 
 def test_arrivals_come_at_the_rate_and_repeat() -> None:
-    drawn = arrivals(MIXED, ["fss", "gmw"], Traffic(rate=0.5, clients=3), seed=2)
-    assert drawn == arrivals(MIXED, ["fss", "gmw"], Traffic(rate=0.5, clients=3), seed=2)
-    assert drawn[-1].at == pytest.approx(1000.0, rel=0.15)
-    assert [it.at for it in drawn] == sorted(it.at for it in drawn)
-    assert {it.submission.client for it in drawn} == {"c0", "c1", "c2"}
-    assert {it.submission.suite for it in drawn} == {"fss", "gmw"}
+    stream = arrivals(MIXED, ["fss", "gmw"], Traffic(rate=0.5, clients=3), seed=2)
+    assert stream == arrivals(MIXED, ["fss", "gmw"], Traffic(rate=0.5, clients=3), seed=2)
+    assert stream[-1].at == pytest.approx(1000.0, rel=0.15)
+    assert [request.at for request in stream] == sorted(request.at for request in stream)
+    assert {request.submission.client for request in stream} == {"c0", "c1", "c2"}
+    assert {request.submission.suite for request in stream} == {"fss", "gmw"}
 
 
 def test_notices_precede_their_requests_and_change_nothing_else() -> None:
     plain = arrivals(MIXED, ["fss"], Traffic(), seed=3)
-    drawn = arrivals(MIXED, ["fss"], Traffic(notices=0.25, lead=20.0), seed=3)
-    notices = {it.submission.id: it for it in drawn if it.submission.notice}
-    requests = [it for it in drawn if not it.submission.notice]
-    assert [(it.at, it.submission.id) for it in requests] == [
-        (it.at, it.submission.id) for it in plain
+    stream = arrivals(MIXED, ["fss"], Traffic(notices=0.25, lead=20.0), seed=3)
+    notices = {arrival.submission.id: arrival for arrival in stream if arrival.submission.notice}
+    requests = [arrival for arrival in stream if not arrival.submission.notice]
+    assert [(request.at, request.submission.id) for request in requests] == [
+        (request.at, request.submission.id) for request in plain
     ]
     assert len(notices) == pytest.approx(125, abs=25)
-    for it in requests:
-        if it.submission.refers_to is not None:
-            notice = notices[it.submission.refers_to]
-            assert notice.at == max(0.0, it.at - 20.0)
-            assert notice.submission.model == it.submission.model
+    for request in requests:
+        if request.submission.refers_to is not None:
+            notice = notices[request.submission.refers_to]
+            assert notice.at == max(0.0, request.at - 20.0)
+            assert notice.submission.model == request.submission.model
 
 
 def test_impossible_traffic_is_refused() -> None:

@@ -31,7 +31,9 @@ def test_accuracy_stops_the_search(
     choice = scaling.choose(model, samples, labels)
     assert choice.original > 0.9
     assert abs(choice.accuracies[-1] - choice.original) < scaling.THRESHOLD
-    assert all(abs(it - choice.original) >= scaling.THRESHOLD for it in choice.accuracies[:-1])
+    assert all(
+        abs(accuracy - choice.original) >= scaling.THRESHOLD for accuracy in choice.accuracies[:-1]
+    )
     assert choice.accuracies[0] < choice.original
     assert choice.factor == 10**choice.decimals
     assert 2**choice.bits >= choice.factor > 2 ** (choice.bits - 1)

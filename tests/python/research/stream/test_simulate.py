@@ -51,23 +51,25 @@ def test_a_model_is_profiled_by_stage_and_threads(cipher: Cipher, tmp_path: Path
     compiled.save(tmp_path)
     public = compiled.program.to_public_bytes()
     stages = profile(public, cipher, (tmp_path / PRIVATE_FILE).read_bytes(), threads=(1, 3))
-    assert [it.side for it in stages] == ["data"] + ["model", "data"] * 3
-    assert all(set(it.seconds) == {1, 3} and min(it.seconds.values()) > 0 for it in stages)
+    assert [stage.side for stage in stages] == ["data"] + ["model", "data"] * 3
+    assert all(set(stage.seconds) == {1, 3} and min(stage.seconds.values()) > 0 for stage in stages)
     convolution = stages[1]
     # Over BFV a worker also reads a share for each of its own elements.
     shares = 3 * 36 if cipher.masked else 0
     assert convolution.whole == 72 + shares
     assert convolution.read[1] == 72 + shares < convolution.read[3] < 3 * 72 + shares
     alone = profile(public, cipher)
-    assert [it.name for it in alone] == [it.name for it in stages if it.side == "data"]
+    assert [stage.name for stage in alone] == [
+        stage.name for stage in stages if stage.side == "data"
+    ]
 
 
 def test_of_large_models_slices_are_measured_alone() -> None:
     public = models.windows().program.to_public_bytes()
     stages = profile(public, PAILLIER, threads=(1, 2, 6), least=3)
-    for it in stages:
-        assert set(it.seconds) == {1, 2, 3, 6}
-        assert it.seconds[1] == 2 * it.seconds[2] == 3 * it.seconds[3]
+    for stage in stages:
+        assert set(stage.seconds) == {1, 2, 3, 6}
+        assert stage.seconds[1] == 2 * stage.seconds[2] == 3 * stage.seconds[3]
 
 
 def test_what_an_entry_costs_is_measured_apart() -> None:

@@ -108,10 +108,12 @@ def inception_v3() -> nn.Module:
 
 
 NETWORKS = {
-    **{each.__name__: (each, 32) for each in (mobilenet_v2, mobilenet_v3, efficientnet_b0)},
-    **{each.__name__: (each, 32) for each in (efficientnet_v2, mnasnet, shufflenet_v2)},
-    **{each.__name__: (each, 32) for each in (regnet_x, regnet_y, densenet121)},
-    **{each.__name__: (each, 32) for each in (resnext50, resnet18, squeezenet)},
+    **{
+        network.__name__: (network, 32) for network in (mobilenet_v2, mobilenet_v3, efficientnet_b0)
+    },
+    **{network.__name__: (network, 32) for network in (efficientnet_v2, mnasnet, shufflenet_v2)},
+    **{network.__name__: (network, 32) for network in (regnet_x, regnet_y, densenet121)},
+    **{network.__name__: (network, 32) for network in (resnext50, resnet18, squeezenet)},
     "googlenet": (googlenet, 64),
     "inception_v3": (inception_v3, 96),
 }
@@ -139,9 +141,9 @@ def main() -> None:
         x = torch.randn(1, 3, side, side)
         for exporter in ("script", "dynamo"):
             path = HERE / f"{name}_{exporter}.onnx"
-            how = {"opset_version": 17} if exporter == "script" else {"external_data": False}
+            options = {"opset_version": 17} if exporter == "script" else {"external_data": False}
             torch.onnx.export(
-                network, (x,), path, dynamo=exporter == "dynamo", input_names=["x"], **how
+                network, (x,), path, dynamo=exporter == "dynamo", input_names=["x"], **options
             )
             onnx.save(stripped(onnx.load(path)), path)
 

@@ -64,9 +64,9 @@ def by_keras() -> None:
             layer = kind(HIDDEN, unroll=form == "unrolled")
             entry = keras.Input((STEPS, WIDTH), batch_size=1)
             net = keras.Sequential([entry, layer, keras.layers.Dense(CLASSES)])
-            given = [tf.TensorSpec((1, STEPS, WIDTH), tf.float32, name="x")]
+            signature = [tf.TensorSpec((1, STEPS, WIDTH), tf.float32, name="x")]
             proto, _ = tf2onnx.convert.from_function(
-                tf.function(net, input_signature=given), input_signature=given, opset=17
+                tf.function(net, input_signature=signature), input_signature=signature, opset=17
             )
             onnx.save(proto, HERE / f"{name}_keras_{form}.onnx")
 

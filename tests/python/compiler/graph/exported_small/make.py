@@ -29,9 +29,9 @@ def by_torch() -> None:
             self.wide, self.last = nn.ConvTranspose2d(8, 4, 2, 2), nn.Conv2d(4, 2, 1)
 
         def forward(self, x: torch.Tensor) -> torch.Tensor:
-            kept = self.down(x)
-            back = self.wide(self.bottom(functional.max_pool2d(kept, 2)))
-            return torch.sigmoid(self.last(self.up(torch.cat([back, kept], 1))))
+            skip = self.down(x)
+            back = self.wide(self.bottom(functional.max_pool2d(skip, 2)))
+            return torch.sigmoid(self.last(self.up(torch.cat([back, skip], 1))))
 
     class Bag(nn.Module):  # type: ignore[misc]
         def __init__(self) -> None:

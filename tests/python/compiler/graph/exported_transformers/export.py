@@ -79,11 +79,11 @@ class Masked(nn.Module):
 class First(nn.Module):
     """The first output of a model of Hugging Face."""
 
-    def __init__(self, kind, config, attention, **more) -> None:
+    def __init__(self, kind, config, attention, **settings) -> None:
         super().__init__()
-        self.key = "pixel_values" if "image_size" in more else "input_ids"
-        self.options = {} if "image_size" in more else {"use_cache": False}
-        self.model = kind._from_config(config(**more), attn_implementation=attention)
+        self.key = "pixel_values" if "image_size" in settings else "input_ids"
+        self.options = {} if "image_size" in settings else {"use_cache": False}
+        self.model = kind._from_config(config(**settings), attn_implementation=attention)
 
     def forward(self, x):
         return self.model(**{self.key: x}, **self.options)[0]
@@ -110,15 +110,15 @@ def modules() -> Iterator[tuple[str, Callable[[], nn.Module], torch.Tensor]]:
     yield "vit", partial(First, hf.ViTForImageClassification, hf.ViTConfig, "sdpa", **VIT), image
 
 
-def written(module: nn.Module, given: torch.Tensor, exporter: str) -> onnx.ModelProto:
+def written(module: nn.Module, sample: torch.Tensor, exporter: str) -> onnx.ModelProto:
     """What `legacy` or `dynamo`, with its usual opset or 23, writes."""
     file = io.BytesIO()
     names = {"input_names": ["x"], "output_names": ["y"]}
     if exporter == "legacy":
-        torch.onnx.export(module, (given,), file, dynamo=False, opset_version=17, **names)
+        torch.onnx.export(module, (sample,), file, dynamo=False, opset_version=17, **names)
     else:
         opset = {"opset_version": 23} if exporter == "dynamo23" else {}
-        program = torch.onnx.export(module, (given,), dynamo=True, verbose=False, **names, **opset)
+        program = torch.onnx.export(module, (sample,), dynamo=True, verbose=False, **names, **opset)
         file.write(program.model_proto.SerializeToString())
     return onnx.load_from_string(file.getvalue())
 
@@ -136,13 +136,13 @@ def stripped(model: onnx.ModelProto) -> onnx.ModelProto:
 def main() -> None:
     """Each module through each exporter that takes it."""
     torch.backends.mha.set_fastpath_enabled(False)
-    for name, make, given in modules():
+    for name, make, sample in modules():
         for exporter in ("legacy", "dynamo", "dynamo23"):
             if exporter == "dynamo23" and name.endswith("eager"):
                 continue
             torch.manual_seed(0)
             try:
-                model = written(make().eval(), given, exporter)
+                model = written(make().eval(), sample, exporter)
             except Exception as error:  # what an exporter does not take
                 print(f"{name}-{exporter}: {type(error).__name__} {str(error)[:80]}")  # noqa: T201
                 continue
