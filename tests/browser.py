@@ -39,7 +39,7 @@ async def browsing(
     origin: str, keys: Path, role: str, **options: Any
 ) -> AsyncIterator[BrowserContext]:
     """A browser that shows `origin` the certificate of `role`."""
-    shown: Any = {
+    certificate: Any = {
         "origin": origin,
         "certPath": keys / f"{role}.pem",
         "keyPath": keys / f"{role}.key",
@@ -47,7 +47,7 @@ async def browsing(
     async with launched() as browser:
         # Its own list of authorities does not have the test's.
         yield await browser.new_context(
-            client_certificates=[shown], ignore_https_errors=True, **options
+            client_certificates=[certificate], ignore_https_errors=True, **options
         )
 
 
@@ -55,20 +55,20 @@ async def browsing(
 async def on_a_screen(file: Path, width: int) -> AsyncIterator[Page]:
     """A report on a screen of so many pixels: nothing but tables, which scroll by themselves, is
     wider, and at the end nothing else was fetched, nothing went wrong, and axe finds nothing."""
-    said: list[str] = []
-    fetched: list[str] = []
+    messages: list[str] = []
+    urls: list[str] = []
     async with launched() as browser:
         context = await browser.new_context(viewport={"width": width, "height": 700})
         page = await context.new_page()
-        page.on("console", lambda message: said.append(message.text))
-        page.on("pageerror", lambda error: said.append(str(error)))
-        page.on("request", lambda request: fetched.append(request.url))
+        page.on("console", lambda message: messages.append(message.text))
+        page.on("pageerror", lambda error: messages.append(str(error)))
+        page.on("request", lambda request: urls.append(request.url))
         await page.goto(file.as_uri())
         assert await page.evaluate("document.documentElement.scrollWidth") <= width
         yield page
         assert await flaws(page) == []
-    assert fetched == [file.as_uri()]
-    assert said == []
+    assert urls == [file.as_uri()]
+    assert messages == []
 
 
 FLAWS = """async () => (await axe.run(document, { runOnly: {
@@ -80,5 +80,5 @@ async def flaws(page: Page) -> list[str]:
     """What axe finds on a page that keeps people from using it: its rule, and where."""
     # A page's content policy has no script tag from elsewhere; the debugger may run it.
     await page.evaluate(AXE_SCRIPT.read_text(encoding="utf-8"))
-    found: list[str] = await page.evaluate(FLAWS)
-    return found
+    violations: list[str] = await page.evaluate(FLAWS)
+    return violations

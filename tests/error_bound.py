@@ -31,10 +31,10 @@ def error_bound(
     errors: dict[int, int | None] = {entry.value: 0 for entry in graph.inputs}
     for node in graph.nodes:
         incoming = [errors[id] for id in node.inputs]
-        known = [error for error in incoming if error is not None]
+        operand_errors = [error for error in incoming if error is not None]
         errors[node.output] = (
-            _error(node.operation, known, linear_error, truncation_error)
-            if len(known) == len(incoming)
+            _error(node.operation, operand_errors, linear_error, truncation_error)
+            if len(operand_errors) == len(incoming)
             else None
         )
     return {output.name: errors[output.value] for output in graph.outputs}

@@ -41,11 +41,11 @@ def session(key_folder: Path, tmp_path: Path) -> Iterator[Session]:
 
     with ExitStack() as stack:
 
-        def start(compiled: Compiled, rounds: str = "linear", **given: Any) -> Client:
-            known = {field.name for field in fields_of(Gmw)}
-            chosen = {name: value for name, value in given.items() if name in known}
-            options = {name: value for name, value in given.items() if name not in known}
-            suite = Gmw(rounds=rounds, **chosen)
+        def start(compiled: Compiled, rounds: str = "linear", **settings: Any) -> Client:
+            names = {field.name for field in fields_of(Gmw)}
+            suite_options = {name: value for name, value in settings.items() if name in names}
+            options = {name: value for name, value in settings.items() if name not in names}
+            suite = Gmw(rounds=rounds, **suite_options)
             server = Server(
                 Credentials.from_directory(key_folder, "server"),
                 state=tmp_path,

@@ -65,8 +65,8 @@ class PrivateArithmetic(Arithmetic):
         return (x >> bits) + 1 - self._carry(x, bits)
 
     def _carry(self, x: Array, bits: int) -> Array:
-        own = self._rng.integers(0, 1 << bits, size=x.shape, dtype=np.int64)
-        return np.asarray(own > (x & ((1 << bits) - 1)))
+        share = self._rng.integers(0, 1 << bits, size=x.shape, dtype=np.int64)
+        return np.asarray(share > (x & ((1 << bits) - 1)))
 
 
 def simulated_bound(

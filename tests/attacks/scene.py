@@ -90,9 +90,9 @@ class Scene:
             if finished.error is not None:
                 return finished
 
-    def check(self, result: Result, given: Array = INPUT) -> None:
-        """Fails unless `result` is the prediction for `given`, up to rounding."""
-        expected = execute(self.compiled.program, self.compiled.weights, {"x": given})
+    def check(self, result: Result, sample: Array = INPUT) -> None:
+        """Fails unless `result` is the prediction for `sample`, up to rounding."""
+        expected = execute(self.compiled.program, self.compiled.weights, {"x": sample})
         assert np.abs(result.outputs["y"] - expected.outputs["y"]).max() < 0.01
 
     def assert_serves(self, port: int) -> None:

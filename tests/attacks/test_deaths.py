@@ -45,22 +45,22 @@ def test_a_client_killed_in_the_middle_costs_the_server_nothing_but_the_entry(
 def test_a_server_killed_in_the_middle_is_noticed_and_forgets_nothing(scene: Scene) -> None:
     with scene.server_process() as (process, port):
         client = scene.client(port)
-        lost, kept = client.prepare(2)
+        first, second = client.prepare(2)
 
         def kill(phase: str, done: int, _total: int, _step: str) -> None:
             if phase == "online" and done == 1:
                 process.kill()
                 process.wait(SOON)
 
-        started = time.monotonic()
+        start = time.monotonic()
         with pytest.raises(LinkError):
-            client.infer([INPUT], material=lost, progress=kill)
-        assert time.monotonic() - started < SOON
+            client.infer([INPUT], material=first, progress=kill)
+        assert time.monotonic() - start < SOON
         with pytest.raises(PrivetError):
-            client.infer([INPUT], material=kept)
+            client.infer([INPUT], material=second)
 
-    assert ready(scene.folder / "client" / "client") <= {kept}
-    assert ready(scene.folder / "server" / "server") == {kept}
+    assert ready(scene.folder / "client" / "client") <= {second}
+    assert ready(scene.folder / "server" / "server") == {second}
 
 
 def test_material_from_before_a_restart_serves_once(scene: Scene) -> None:

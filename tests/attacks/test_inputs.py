@@ -36,9 +36,9 @@ def test_inputs_that_do_not_fit_cost_nothing(scene: Scene) -> None:
     with scene.server() as server, scene.client(server.address[1]) as client:
         (material,) = client.prepare()
         for inputs in UNFIT.values():
-            for chosen in (None, material):
+            for entry in (None, material):
                 with pytest.raises(InputError):
-                    client.infer(inputs, material=chosen)
+                    client.infer(inputs, material=entry)
             assert client.ready() == [material]
         result = client.infer([INPUT])
         assert result.material == material
@@ -50,8 +50,8 @@ def test_the_extremes_of_the_range_are_inputs(scene: Scene) -> None:
     with scene.server() as server, scene.client(server.address[1]) as client:
         (entry,) = client.program.inputs
         for value in (entry.magnitude, -entry.magnitude, 0.0):
-            given = np.full((1, 4), value)
-            scene.check(client.infer([given]), given)
+            sample = np.full((1, 4), value)
+            scene.check(client.infer([sample]), sample)
 
 
 def test_a_spent_entry_is_refused_and_the_session_goes_on(scene: Scene) -> None:

@@ -34,13 +34,13 @@ def dialled(port: int) -> Iterator[socket.socket]:
 
 def drained(connection: socket.socket) -> bytes:
     """What the server still says before it hangs up."""
-    said = b""
+    reply = b""
     try:
         while part := connection.recv(4096):
-            said += part
+            reply += part
     except ConnectionResetError:
         pass
-    return said
+    return reply
 
 
 @pytest.mark.parametrize(
@@ -58,13 +58,13 @@ def test_garbage_is_hung_up_on(scene: Scene, garbage: bytes) -> None:
 
 def test_a_silent_client_holds_nobody_up(scene: Scene) -> None:
     with scene.server() as server, dialled(server.address[1]) as stranger:
-        started = time.monotonic()
+        start = time.monotonic()
         scene.assert_serves(server.address[1])
         failure = scene.next_failure()
         assert isinstance(failure.error, LinkError)
         assert failure.client.startswith("127.0.0.1:")
         assert len(drained(stranger)) < 32, "an alert at most"
-        assert time.monotonic() - started < SOON
+        assert time.monotonic() - start < SOON
 
 
 def test_a_client_that_goes_at_once_is_forgotten(scene: Scene) -> None:
@@ -148,10 +148,10 @@ def test_many_clients_at_once_get_their_own_answers(scene: Scene) -> None:
 
     def ask(number: int) -> None:
         try:
-            given = INPUT * (number + 1) / 4
+            sample = INPUT * (number + 1) / 4
             with scene.client(server.address[1], state=f"client {number}") as client:
                 for _ in range(3):
-                    scene.check(client.infer([given]), given)
+                    scene.check(client.infer([sample]), sample)
         except BaseException as error:
             problems.append(error)
 

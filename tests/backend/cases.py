@@ -103,10 +103,10 @@ def run(
     case: Case, execute: Executor = fixed_point, *, bits: int = BITS, scale: int = SCALE
 ) -> Result:
     """Compiles a case, runs it and compares."""
-    model, inputs, wanted, changed = _prepared(case)
+    model, inputs, references, changes = _prepared(case)
 
-    def verdict(found: Verdict, reason: str = "") -> Result:
-        return Result(case.kind, case.name, found, reason, changed)
+    def verdict(outcome: Verdict, reason: str = "") -> Result:
+        return Result(case.kind, case.name, outcome, reason, changes)
 
     try:
         compiled = compile(
@@ -123,9 +123,9 @@ def run(
         return verdict(Verdict.UNSUPPORTED, str(error))
     except ModelError as error:
         return verdict(Verdict.FAILED, str(error))
-    found = execute(compiled, inputs)
-    for output, expected in zip(model.graph.output, wanted, strict=True):
-        problem = compare(found[output.name], expected, scale)
+    outputs = execute(compiled, inputs)
+    for output, expected in zip(model.graph.output, references, strict=True):
+        problem = compare(outputs[output.name], expected, scale)
         if problem:
             return verdict(Verdict.FAILED, f"{output.name}: {problem}")
     return verdict(Verdict.PASSED)
@@ -137,24 +137,24 @@ def _prepared(case: Case) -> tuple[onnx.ModelProto, dict[str, Array], list[Array
     initialised = {tensor.name for tensor in model.graph.initializer}
     entries = [entry for entry in model.graph.input if entry.name not in initialised]
     inputs = _inputs(case, entries)
-    changed = []
+    changes = []
     shapes = [name for node in model.graph.node for name in node.input[1:] if _is_shape(node)]
     for name in [name for name in inputs if name in shapes]:
         model.graph.initializer.append(onnx.numpy_helper.from_array(inputs.pop(name), name))
-        changed.append("the shape is stored in the model")
+        changes.append("the shape is stored in the model")
     try:
-        wanted = [_array(case, f"output_{index}") for index in range(len(model.graph.output))]
+        references = [_array(case, f"output_{index}") for index in range(len(model.graph.output))]
     except TypeError:
         return model, inputs, [], ""
-    if not all(map(_is_moderate, (*inputs.values(), *wanted))):
+    if not all(map(_is_moderate, (*inputs.values(), *references))):
         generator = np.random.default_rng(0)
         inputs = {
             name: np.asarray(generator.uniform(0.1, 2.0, array.shape), array.dtype)
             for name, array in inputs.items()
         }
-        wanted = [np.asarray(array) for array in ReferenceEvaluator(model).run(None, inputs)]
-        changed.append("its data is drawn again")
-    return model, inputs, wanted, ", ".join(changed)
+        references = [np.asarray(array) for array in ReferenceEvaluator(model).run(None, inputs)]
+        changes.append("its data is drawn again")
+    return model, inputs, references, ", ".join(changes)
 
 
 def _is_shape(node: onnx.NodeProto) -> bool:
@@ -186,21 +186,21 @@ def table(results: Iterable[Result]) -> str:
     return "\n".join(rows)
 
 
-def compare(found: Array, expected: Array, scale: int) -> str:
-    """What is wrong with `found`, or nothing."""
-    if found.shape != expected.shape:
-        return f"shape {found.shape}, not {expected.shape}"
+def compare(actual: Array, expected: Array, scale: int) -> str:
+    """What is wrong with `actual`, or nothing."""
+    if actual.shape != expected.shape:
+        return f"shape {actual.shape}, not {expected.shape}"
     allowed = TOLERANCE_UNITS * 2.0**-scale * max(1.0, float(np.abs(expected).max(initial=0.0)))
-    error = float(np.abs(found - expected).max(initial=0.0))
+    error = float(np.abs(actual - expected).max(initial=0.0))
     return "" if error <= allowed else f"off by {error:.3g}, more than {allowed:.3g}"
 
 
 def counts(results: Iterable[Result]) -> dict[str, dict[str, int]]:
     """How many cases of each kind ended how."""
-    found: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
+    tally: dict[str, Counter[str]] = {kind: Counter() for kind in KINDS}
     for result in results:
-        found[result.kind][result.verdict.value] += 1
-    return {kind: {v.value: found[kind][v.value] for v in Verdict} for kind in KINDS}
+        tally[result.kind][result.verdict.value] += 1
+    return {kind: {v.value: tally[kind][v.value] for v in Verdict} for kind in KINDS}
 
 
 def _inputs(case: Case, entries: Iterable[onnx.ValueInfoProto]) -> dict[str, Array]:

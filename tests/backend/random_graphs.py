@@ -49,12 +49,12 @@ class _Network:
             *(self._activation, self._join, self._join, self._concat, self._slice),
             *(self._transpose, self._pad, self._affine, self._norm, self._extreme),
         )
-        kept = len(self.nodes), dict(self.shapes)
+        snapshot = len(self.nodes), dict(self.shapes)
         recent = list(self.shapes)[-3:]
         steps[self._int(0, len(steps))](recent[self._int(0, len(recent))])
         if not self._infer():
-            del self.nodes[kept[0] :]
-            self.shapes = kept[1]
+            del self.nodes[snapshot[0] :]
+            self.shapes = snapshot[1]
 
     def finished(self, name: str) -> onnx.ModelProto:
         last = list(self.shapes)[-1]
@@ -66,21 +66,23 @@ class _Network:
 
     def _infer(self) -> bool:
         """Has ONNX Runtime compute new tensors; whether it can, and all are small images."""
-        made = [name for node in self.nodes for name in node.output if name not in self.shapes]
+        names = [name for node in self.nodes for name in node.output if name not in self.shapes]
         x = np.zeros(self.shapes["x"], np.float32)
-        model = self._model(made, None)
+        model = self._model(names, None)
         try:
-            found = run_plaintext(model, [{"x": x}], made)
+            arrays = run_plaintext(model, [{"x": x}], names)
             inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph.output
         except Exception:  # ONNX Runtime raises types of its own for what does not fit
             return False
-        if any(it.ndim != 4 or not 0 < it.size <= MOST_ELEMENTS for it in found.values()):
+        if any(array.ndim != 4 or not 0 < array.size <= MOST_ELEMENTS for array in arrays.values()):
             return False
         # They differ where in ceil mode a last window would begin on padding.
-        shapes = [tuple(dim.dim_value for dim in it.type.tensor_type.shape.dim) for it in inferred]
-        if shapes != [array.shape for array in found.values()]:
+        shapes = [
+            tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim) for info in inferred
+        ]
+        if shapes != [array.shape for array in arrays.values()]:
             return False
-        self.shapes.update((name, array.shape) for name, array in found.items())
+        self.shapes.update((name, array.shape) for name, array in arrays.items())
         return True
 
     def _model(
@@ -90,7 +92,7 @@ class _Network:
             self.nodes,
             name,
             [helper.make_tensor_value_info("x", TensorProto.FLOAT, self.shapes["x"])],
-            [helper.make_tensor_value_info(it, TensorProto.FLOAT, shape) for it in outputs],
+            [helper.make_tensor_value_info(output, TensorProto.FLOAT, shape) for output in outputs],
             [onnx.numpy_helper.from_array(array, key) for key, array in self.constants.items()],
         )
         opset = [helper.make_opsetid("", 19)]
@@ -118,9 +120,9 @@ class _Network:
         if self._int(0, 2):
             self._node("MaxPool", [x], kernel_shape=kernel, **window)
         else:
-            counted = self._int(0, 2)
-            more = {"kernel_shape": kernel, "count_include_pad": counted}
-            self._node("AveragePool", [x], **more, **window)
+            include_pad = self._int(0, 2)
+            attributes = {"kernel_shape": kernel, "count_include_pad": include_pad}
+            self._node("AveragePool", [x], **attributes, **window)
 
     def _window(self, kernel: Sequence[int]) -> dict[str, Any]:
         strides, dilations = ([self._int(1, 3), self._int(1, 3)] for _ in range(2))
@@ -132,7 +134,7 @@ class _Network:
         inputs = [x]
         if op == "Clip":
             bounds = zip(("low", "high"), (-1.0, 1.5), strict=True)
-            self.constants.update((name, np.array(at, np.float32)) for name, at in bounds)
+            self.constants.update((name, np.array(value, np.float32)) for name, value in bounds)
             inputs += ["low", "high"]
         if op == "PRelu":
             inputs.append(self._constant((self.shapes[x][1], 1, 1), 0.3))
@@ -161,8 +163,8 @@ class _Network:
         step = (1, 2, -1)[self._int(0, 3)]
         start = self._int(0, size)
         bounds = (start, size, step) if step > 0 else (start, -size - 1, step)
-        named = [self._number(value) for value in (*bounds[:2], axis, bounds[2])]
-        self._node("Slice", [x, *named])
+        names = [self._number(value) for value in (*bounds[:2], axis, bounds[2])]
+        self._node("Slice", [x, *names])
 
     def _transpose(self, x: str) -> None:
         perm = (0, 1, 3, 2) if self._int(0, 2) else (0, 2, 1, 3)
@@ -208,6 +210,8 @@ class _Network:
         return name
 
     def _node(self, op: str, inputs: Sequence[str], **attributes: Any) -> str:
-        made = f"t{len(self.nodes)}"
-        self.nodes.append(helper.make_node(op, inputs, [made], name=f"{op}_{made}", **attributes))
-        return made
+        output = f"t{len(self.nodes)}"
+        self.nodes.append(
+            helper.make_node(op, inputs, [output], name=f"{op}_{output}", **attributes)
+        )
+        return output

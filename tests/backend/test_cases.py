@@ -36,11 +36,11 @@ def test_no_case_fails(results: list[Result]) -> None:
 
 
 def test_as_many_cases_pass_as_before(results: list[Result], figures: list[str]) -> None:
-    found = counts(results)
-    for kind, verdicts in found.items():
-        listed = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
-        figures.append(f"onnx backend cases {kind}, fixed-point executor: {listed}")
-    assert found == EXPECTED
+    tally = counts(results)
+    for kind, verdicts in tally.items():
+        text = ", ".join(f"{count} {verdict}" for verdict, count in verdicts.items())
+        figures.append(f"onnx backend cases {kind}, fixed-point executor: {text}")
+    assert tally == EXPECTED
 
 
 def test_the_page_lists_what_does_not_run(results: list[Result]) -> None:
@@ -48,10 +48,10 @@ def test_the_page_lists_what_does_not_run(results: list[Result]) -> None:
 
 
 def test_almost_all_cases_whose_results_are_floats_pass(results: list[Result]) -> None:
-    given = [gives_floats(case) for case in cases()]
-    passed = [result.verdict is Verdict.PASSED for result in results]
-    assert sum(given) == 131
-    assert sum(np.logical_and(given, passed)) == 129
+    float_cases = [gives_floats(case) for case in cases()]
+    passes = [result.verdict is Verdict.PASSED for result in results]
+    assert sum(float_cases) == 131
+    assert sum(np.logical_and(float_cases, passes)) == 129
 
 
 def test_every_unsupported_case_says_why(results: list[Result]) -> None:

@@ -29,8 +29,8 @@ def test_recurrent_nets(case: TestCase) -> None:
     arrays = {e.name: np.asarray(a) for e, a in zip(model.graph.input, inputs, strict=True)}
     for name, array in list(arrays.items())[1:]:
         model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
-    given = {model.graph.input[0].name: arrays[model.graph.input[0].name]}
-    compiled = compile(model, bits=BITS, scale=SCALE, calibration=[given], smooth="piecewise")
-    found = fixed_point(compiled, given)
+    sample = {model.graph.input[0].name: arrays[model.graph.input[0].name]}
+    compiled = compile(model, bits=BITS, scale=SCALE, calibration=[sample], smooth="piecewise")
+    result = fixed_point(compiled, sample)
     for output, expected in zip(model.graph.output, outputs, strict=True):
-        assert compare(found[output.name], np.asarray(expected), SCALE) == ""
+        assert compare(result[output.name], np.asarray(expected), SCALE) == ""

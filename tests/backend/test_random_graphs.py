@@ -45,10 +45,12 @@ def test_many_seeds() -> None:
 def test_every_suite_gives_what_the_executor_gives(
     suite: str, seeds: range, figures: list[str]
 ) -> None:
-    of = suites.suite_type(suite)()
-    ran = [seed for seed in seeds if check_suite(of, seed)]
-    figures.append(f"random graphs in suite {suite}: of {seeds} ran {ran}, others are refused")
-    assert ran
+    instance = suites.suite_type(suite)()
+    run_seeds = [seed for seed in seeds if check_suite(instance, seed)]
+    figures.append(
+        f"random graphs in suite {suite}: of {seeds} ran {run_seeds}, others are refused"
+    )
+    assert run_seeds
 
 
 def check_executor(seed: int) -> None:
@@ -56,12 +58,12 @@ def check_executor(seed: int) -> None:
     try:
         compiled = compile(model, smooth="piecewise", calibration=rows)
     except UnsupportedModel as refusal:
-        if any(why in str(refusal) for why in REFUSED):
+        if any(reason in str(refusal) for reason in REFUSED):
             return
         raise
-    found = execute(compiled.program, compiled.weights, [rows[0]]).outputs["y"]
+    output = execute(compiled.program, compiled.weights, [rows[0]]).outputs["y"]
     expected = run_plaintext(model, [{"x": rows[0]}], ["y"])["y"]
-    error = np.abs(found - expected).max()
+    error = np.abs(output - expected).max()
     assert error <= ALLOWED * max(1.0, float(np.abs(expected).max())), f"seed {seed}: {error}"
 
 
@@ -74,7 +76,7 @@ def check_suite(suite: suites.Suite, seed: int) -> bool:
     except UnsupportedModel:
         return False
     except Misuse as refusal:
-        if any(why in str(refusal) for why in UNPLANNED):
+        if any(reason in str(refusal) for reason in UNPLANNED):
             return False
         raise
     largest = max(1.0, float(np.abs(run.reference["y"]).max()))

@@ -82,12 +82,12 @@ def record(folder: Path) -> None:
             host, port = serving.address
             with Client(
                 host, port, client, state=work / "client", suite=Gmw(rounds="log")
-            ) as asking:
-                material, other = asking.prepare(2)
-                answer = asking.infer([sample], material=other)
+            ) as evaluator:
+                material, other = evaluator.prepare(2)
+                answer = evaluator.infer([sample], material=other)
                 reply = {
-                    "label": asking.label,
-                    "program": asking.program_hash,
+                    "label": evaluator.label,
+                    "program": evaluator.program_hash,
                     "material": material,
                     "input": sample.tolist(),
                     "output": answer.outputs["y"].tolist(),
@@ -131,11 +131,12 @@ def record_session(folder: Path) -> None:
             state = work / "client"
             with Client(
                 "localhost", tap.port, client, state=state, suite=Gmw(rounds="log")
-            ) as asking:
-                asking.infer([np.array(answer["input"])])
+            ) as evaluator:
+                evaluator.infer([np.array(answer["input"])])
             assert tap.quiet(10.0)
     frames = [
-        {"from": it.sender, "kind": it.kind, "payload": it.payload.hex()} for it in tap.frames
+        {"from": frame.sender, "kind": frame.kind, "payload": frame.payload.hex()}
+        for frame in tap.frames
     ]
     (folder / "session.json").write_text(json.dumps(frames, indent=0) + "\n")
 
@@ -148,9 +149,9 @@ def record_service(folder: Path) -> None:
     facts["version"] = SimpleNamespace(model="digits", number=3, program=program)
     facts["asked"] = SimpleNamespace(label="gmw linear exact")
 
-    def job(id: str, **ended: Any) -> Any:
-        said = {"id": id, "kind": "request", "model": "digits", "version": 3, "samples": 2}
-        return SimpleNamespace(**facts, id=id, document=lambda: said, **ended)
+    def job(id: str, **fields: Any) -> Any:
+        document = {"id": id, "kind": "request", "model": "digits", "version": 3, "samples": 2}
+        return SimpleNamespace(**facts, id=id, document=lambda: document, **fields)
 
     with tempfile.TemporaryDirectory(prefix="privet-") as place:
         path = Path(place) / "service.sqlite"

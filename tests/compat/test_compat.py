@@ -59,21 +59,21 @@ def test_a_program_is_read_and_means_the_same(version: Path) -> None:
     program, weights = load(version / "program")
     expected = answer_of(version)
     assert program.program_hash == expected["program"]
-    found = execute(program, weights, [np.array(expected["input"])])
-    assert found.outputs["y"].tolist() == expected["output"]
+    result = execute(program, weights, [np.array(expected["input"])])
+    assert result.outputs["y"].tolist() == expected["output"]
 
 
 def test_a_policy_means_the_same(version: Path) -> None:
     """A later version may have more choices, and no other answer to these."""
-    found = json.loads(suites.make_policy(version / "policy.toml").text())
-    assert contains(found, answer_of(version)["policy"])
+    policy = json.loads(suites.make_policy(version / "policy.toml").text())
+    assert contains(policy, answer_of(version)["policy"])
 
 
-def contains(found: Any, expected: Any) -> bool:
-    """Whether all of `expected` is in `found`."""
+def contains(actual: Any, expected: Any) -> bool:
+    """Whether all of `expected` is in `actual`."""
     if isinstance(expected, dict):
-        return all(key in found and contains(found[key], expected[key]) for key in expected)
-    return bool(found == expected)
+        return all(key in actual and contains(actual[key], expected[key]) for key in expected)
+    return bool(actual == expected)
 
 
 @contextmanager
@@ -93,15 +93,15 @@ def test_material_is_used_with_the_program(version: Path) -> None:
     state = version / "state" / "client"
     with (
         serving(version) as port,
-        Client("localhost", port, credentials, state=state, suite=Gmw(rounds="log")) as asking,
+        Client("localhost", port, credentials, state=state, suite=Gmw(rounds="log")) as client,
     ):
-        assert asking.label == expected["label"]
-        assert asking.program_hash == expected["program"]
-        assert asking.ready() == [expected["material"]]
-        found = asking.infer([np.array(expected["input"])])
-        assert found.material == expected["material"]
-        assert found.outputs["y"].tolist() == expected["output"]
-        assert asking.ready() == []
+        assert client.label == expected["label"]
+        assert client.program_hash == expected["program"]
+        assert client.ready() == [expected["material"]]
+        result = client.infer([np.array(expected["input"])])
+        assert result.material == expected["material"]
+        assert result.outputs["y"].tolist() == expected["output"]
+        assert client.ready() == []
 
 
 GREETING = b"PRIVET"
@@ -112,7 +112,7 @@ REFUSED = {"kind": 2, "payload": "01"}
 
 
 @contextmanager
-def played(version: Path, asked: bytes) -> Iterator[BinaryIO]:
+def played(version: Path, request: bytes) -> Iterator[BinaryIO]:
     """What the server answers to a client that sends these frames."""
     context = ssl.create_default_context(cafile=str(version / "keys" / "ca.pem"))
     context.load_cert_chain(version / "keys" / "client.pem", version / "keys" / "client.key")
@@ -123,7 +123,7 @@ def played(version: Path, asked: bytes) -> Iterator[BinaryIO]:
         context.wrap_socket(plain, server_hostname="localhost") as link,
         link.makefile("rb") as answers,
     ):
-        link.sendall(asked)
+        link.sendall(request)
         certificate_accepted = answers.read(1)
         assert certificate_accepted
         yield answers
@@ -132,11 +132,11 @@ def played(version: Path, asked: bytes) -> Iterator[BinaryIO]:
 def recorded(version: Path, party: str, *, today: bool) -> bytes:
     """A party's frames; with `today`, it greets with the version of today."""
     frames = json.loads((version / "session.json").read_text())
-    sent = [dict(frame) for frame in frames if frame["from"] == party]
-    assert bytes.fromhex(sent[0]["payload"]) == GREETING + b"\1\0"
+    messages = [dict(frame) for frame in frames if frame["from"] == party]
+    assert bytes.fromhex(messages[0]["payload"]) == GREETING + b"\1\0"
     if today:
-        sent[0]["payload"] = (GREETING + TODAY).hex()
-    return b"".join(frame_bytes(frame) for frame in sent)
+        messages[0]["payload"] = (GREETING + TODAY).hex()
+    return b"".join(frame_bytes(frame) for frame in messages)
 
 
 def test_a_client_of_that_version_is_refused_by_its_number(version: Path) -> None:
@@ -149,27 +149,27 @@ def test_a_client_of_that_version_is_refused_by_its_number(version: Path) -> Non
 
 def test_an_inference_is_answered_as_then_but_for_the_greeting(version: Path) -> None:
     """A client of that version is played from its record; the online phase draws no randomness."""
-    asked, answered = (recorded(version, it, today=True) for it in ("client", "server"))
-    assert b'{"request":"infer"' in asked
-    with played(version, asked) as answers:
-        assert answers.read(len(answered)) == answered
+    requests, replies = (recorded(version, party, today=True) for party in ("client", "server"))
+    assert b'{"request":"infer"' in requests
+    with played(version, requests) as answers:
+        assert answers.read(len(replies)) == replies
         assert answers.read() == b""
 
 
 def test_calls_of_a_service_stay(version: Path) -> None:
-    recorded = json.loads((version / "openapi.json").read_text())
+    old = json.loads((version / "openapi.json").read_text())
     today = json.loads(json.dumps(openapi.document(ROUTES, version.name)))
-    assert list(broken(recorded, today)) == []
+    assert list(broken(old, today)) == []
 
 
 @pytest.mark.parametrize("change", ["path", "status", "parameter", "demand", "field", "kind"])
 def test_a_call_that_changes_is_named(version: Path, change: str) -> None:
-    recorded = json.loads((version / "openapi.json").read_text())
-    changed = copy.deepcopy(recorded)
-    path = next(it for it in changed["paths"] if "{" in it and "get" in changed["paths"][it])
-    call = changed["paths"][path]["get"]
+    old = json.loads((version / "openapi.json").read_text())
+    new = copy.deepcopy(old)
+    path = next(route for route in new["paths"] if "{" in route and "get" in new["paths"][route])
+    call = new["paths"][path]["get"]
     if change == "path":
-        del changed["paths"][path]
+        del new["paths"][path]
     elif change == "status":
         del call["responses"]["200"]
     elif change == "parameter":
@@ -177,44 +177,46 @@ def test_a_call_that_changes_is_named(version: Path, change: str) -> None:
     elif change == "demand":
         call["parameters"].append({"name": "more", "in": "query", "required": True})
     else:
-        error = changed["components"]["schemas"]["Error"]
+        error = new["components"]["schemas"]["Error"]
         name = next(iter(error["properties"]))
         if change == "field":
             del error["properties"][name]
         else:
             error["properties"][name]["type"] = "boolean"
-    assert list(broken(recorded, changed))
+    assert list(broken(old, new))
 
 
-def broken(old: Any, new: Any, place: str = "", *, asked: bool = False) -> Iterator[str]:
+def broken(old: Any, new: Any, place: str = "", *, in_request: bool = False) -> Iterator[str]:
     """Places at which `new` keeps less than an OpenAPI document `old` promised.
 
-    In what callers send (`asked`), nothing may become required; in answers, nothing may go.
+    In what callers send (`in_request`), nothing may become required; in answers, nothing may go.
     """
     if isinstance(old, dict) and isinstance(new, dict):
         for key in old.keys() - set(TEXT):
             if key not in new:
                 yield f"{place}/{key}"
             else:
-                sent = asked or key in ("parameters", "requestBody")
-                yield from broken(old[key], new[key], f"{place}/{key}", asked=sent)
-        if asked and new.get("required") and not old.get("required"):
+                sends = in_request or key in ("parameters", "requestBody")
+                yield from broken(old[key], new[key], f"{place}/{key}", in_request=sends)
+        if in_request and new.get("required") and not old.get("required"):
             yield f"{place}/required"
     elif isinstance(old, list) and isinstance(new, list):
-        yield from _broken_lists(old, new, place, asked)
+        yield from _broken_lists(old, new, place, in_request)
     elif old != new and not place.endswith("/default"):
         yield place
 
 
-def _broken_lists(old: list[Any], new: list[Any], place: str, asked: bool) -> Iterator[str]:
+def _broken_lists(old: list[Any], new: list[Any], place: str, in_request: bool) -> Iterator[str]:
     if place.endswith("/parameters"):
-        before, now = ({it["name"]: it for it in parameters} for parameters in (old, new))
-        yield from broken(before, now, place, asked=True)
+        before, now = (
+            {parameter["name"]: parameter for parameter in parameters} for parameters in (old, new)
+        )
+        yield from broken(before, now, place, in_request=True)
         yield from (f"{place}/{name}" for name in now.keys() - before if now[name].get("required"))
-    elif asked and place.endswith("/required"):
-        yield from (f"{place}: {it}" for it in new if it not in old)
+    elif in_request and place.endswith("/required"):
+        yield from (f"{place}: {entry}" for entry in new if entry not in old)
     else:
-        yield from (f"{place}: {it}" for it in old if it not in new)
+        yield from (f"{place}: {entry}" for entry in old if entry not in new)
 
 
 def test_a_services_records_are_read_and_written_on(version: Path, tmp_path: Path) -> None:
@@ -228,10 +230,14 @@ def test_a_services_records_are_read_and_written_on(version: Path, tmp_path: Pat
     (run,) = records.runs(0.0)
     assert (run.request, run.cores, run.memory) == ("0a", (0, 1), 1 << 20)
     assert records.interrupt(1.8e9 + 9) == 1
-    done, lost = (records.past("cd" * 32, id) for id in ("0a", "0b"))
-    assert done is not None
-    assert lost is not None
-    assert (done["outcome"], lost["outcome"], lost["reason"]) == ("done", "failed", RESTARTED)
+    success, failure = (records.past("cd" * 32, id) for id in ("0a", "0b"))
+    assert success is not None
+    assert failure is not None
+    assert (success["outcome"], failure["outcome"], failure["reason"]) == (
+        "done",
+        "failed",
+        RESTARTED,
+    )
     records.ran(replace(run, job="0a-2"))
     assert len(records.runs(0.0)) == 2
     records.close()

@@ -82,12 +82,12 @@ class ServiceCaller:
         """Goes along with a job, and whatever is to be prepared meanwhile, until it has ended or a
         notice is prepared: what it then is, and results for `inputs`."""
         results: list[Result] = []
-        left, seen = list(inputs), 0
+        left, sequence = list(inputs), 0
         work: list[asyncio.Task[Result | None]] = []
         async with asyncio.timeout(SOON):
             while True:
-                updates = await self.good("GET", f"/v2/jobs?wait=10&seen={seen}")
-                seen = updates["sequence"]
+                updates = await self.good("GET", f"/v2/jobs?wait=10&seen={sequence}")
+                sequence = updates["sequence"]
                 for job in updates["jobs"]:
                     for go in job["go"]:
                         if go["job"] in self._ran:
@@ -96,29 +96,29 @@ class ServiceCaller:
                         if go["phase"] == "infer":
                             # The service may be sooner than this side's own end of a preparation.
                             await asyncio.gather(*work)
-                        given = left.pop(0) if go["phase"] == "infer" else None
-                        call = self._attempt(job, go, given, left)
+                        sample = left.pop(0) if go["phase"] == "infer" else None
+                        call = self._attempt(job, go, sample, left)
                         work.append(asyncio.create_task(call))
                 jobs = [job for job in updates["jobs"] if job["id"] == id]
                 if jobs and jobs[0]["state"] in ("ended", "prepared") and jobs[0]["outcome"]:
-                    for done in await asyncio.gather(*work):
-                        results += [done] if done is not None else []
+                    for result in await asyncio.gather(*work):
+                        results += [result] if result is not None else []
                     return jobs[0], results
 
     async def _attempt(
-        self, job: dict[str, Any], go: dict[str, Any], given: Any, left: list[Any]
+        self, job: dict[str, Any], go: dict[str, Any], sample: Any, left: list[Any]
     ) -> Result | None:
         """Goes; if that fails, the input waits for the next time: the service may run it again."""
         try:
-            return await asyncio.to_thread(self.go, job, go, given)
+            return await asyncio.to_thread(self.go, job, go, sample)
         except PeerError as error:
             self.failures.append(error)
-            if given is not None:
-                left.insert(0, given)
+            if sample is not None:
+                left.insert(0, sample)
             return None
 
-    def go(self, job: dict[str, Any], go: dict[str, Any], given: Any) -> Result | None:
-        """Prepares, or infers on `given`."""
+    def go(self, job: dict[str, Any], go: dict[str, Any], sample: Any) -> Result | None:
+        """Prepares, or infers on `sample`."""
         with Client(
             go["host"],
             go["port"],
@@ -135,4 +135,4 @@ class ServiceCaller:
             if go["phase"] == "prepare":
                 client.prepare()
                 return None
-            return client.infer(given, material=go["material"])
+            return client.infer(sample, material=go["material"])

@@ -53,7 +53,7 @@ class Gateway:
             self.client(HTTP, concurrency=half) as client,
         ):
             # The library's HTTP client stays on one thread, and has its own way to ask at once.
-            first = [client.async_infer(model, [tensor(HTTP, it)]) for it in arrays[:half]]
+            first = [client.async_infer(model, [tensor(HTTP, array)]) for array in arrays[:half]]
             rest = [threads.submit(self.infer, GRPC, model, array) for array in arrays[half:]]
             answers = [answer.get_result().as_numpy("logits") for answer in first]
             return answers + [answer.result() for answer in rest]

@@ -64,11 +64,11 @@ def running(
         nullcontext() if log is None else log.open("wb") as errors,
         subprocess.Popen(command, stdout=subprocess.PIPE, stderr=errors, text=True) as process,
     ):
-        it = Running(process)
+        child = Running(process)
         try:
-            yield it
+            yield child
         finally:
-            it.kill()
+            child.kill()
 
 
 @contextmanager
@@ -83,6 +83,6 @@ def listening(
 def lines(words: Sequence[object]) -> list[dict[str, Any]]:
     """Runs a command to its end, which must be a good one; all that it printed."""
     command = [*PRIVET, *map(str, words), "--json"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SOON, check=False)
-    assert done.returncode == 0, done.stderr + done.stdout
-    return [json.loads(line) for line in done.stdout.splitlines()]
+    process = subprocess.run(command, capture_output=True, text=True, timeout=SOON, check=False)
+    assert process.returncode == 0, process.stderr + process.stdout
+    return [json.loads(line) for line in process.stdout.splitlines()]

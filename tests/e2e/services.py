@@ -45,8 +45,8 @@ def put_zoo(repository: Path, name: str, config: str = "") -> None:
     """Puts a model of the zoo into a repository."""
     folder = repository / name / "1"
     folder.mkdir(parents=True, exist_ok=True)
-    built = privet("zoo", "build", name, "-o", folder)
-    Path(built["path"]).rename(folder / "model.onnx")
+    report = privet("zoo", "build", name, "-o", folder)
+    Path(report["path"]).rename(folder / "model.onnx")
     (repository / name / "config.toml").write_text(config)
 
 

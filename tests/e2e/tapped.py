@@ -90,10 +90,10 @@ class Tap:
             return [self._redirected(item) for item in answer]
         if not isinstance(answer, dict):
             return answer
-        changed = {name: self._redirected(value) for name, value in answer.items()}
-        if "port" in changed:
-            changed["port"] = self._worker(changed["port"]).port
-        return changed
+        fields = {name: self._redirected(value) for name, value in answer.items()}
+        if "port" in fields:
+            fields["port"] = self._worker(fields["port"]).port
+        return fields
 
     def _worker(self, port: int) -> Wiretap:
         if port not in self._workers:

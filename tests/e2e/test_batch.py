@@ -85,8 +85,8 @@ def test_fewer_samples_than_the_batch(session: Callable[..., Client]) -> None:
     assert full.outputs["logits"].shape == (4, 10)
     assert part.outputs["logits"].shape == part.integers[0].shape == (3, 10)
     assert largest_difference(full.outputs["logits"][:3], part.outputs["logits"]) < 0.1
-    for what in ("bytes_client", "bytes_server", "rounds"):
-        assert getattr(full.online, what) == getattr(part.online, what)
+    for field in ("bytes_client", "bytes_server", "rounds"):
+        assert getattr(full.online, field) == getattr(part.online, field)
     ready = client.prepare()
     with pytest.raises(InputError, match="5 samples given"):
         client.infer([inputs])
@@ -101,14 +101,14 @@ def test_run_shows_costs_of_the_batch_and_of_a_sample() -> None:
     result = privet(*words)
     assert [int(np.argmax(row)) for row in result["output"]] == [7, 3, 9]
     assert (result["batch"], result["samples"]) == (4, 3)
-    each = result["per_sample"]["online"]
-    assert each["bytes_client"] == result["online"]["bytes_client"] // 4
+    cost = result["per_sample"]["online"]
+    assert cost["bytes_client"] == result["online"]["bytes_client"] // 4
     assert privet("run", DIGITS, *DEALT, "--input", SEVEN)["per_sample"] is None
     text = subprocess.run([*PRIVET, *map(str, words)], capture_output=True, text=True, check=True)
     assert "Sample 3. Prediction: 9" in text.stdout
     assert "each of 4 samples" in text.stdout
-    refused = privet("run", DIGITS, "--input", SEVEN, "--input", SEVEN, code=2)
-    assert "--batch" in refused["error"]["message"]
+    reply = privet("run", DIGITS, "--input", SEVEN, "--input", SEVEN, code=2)
+    assert "--batch" in reply["error"]["message"]
 
 
 def test_inspect_forecasts_a_batch() -> None:

@@ -46,17 +46,17 @@ class Cohort:
         self.address, self._owner, self._keys = address, owner, key_folder
         self._shared = ("--parties", parties)
 
-    def join(self, member: int, *more: object, identity: Path | None = None) -> list[object]:
+    def join(self, member: int, *extra: object, identity: Path | None = None) -> list[object]:
         """The words of a member."""
         program = self._owner if member == 0 else self._owner / "program.json"
         words: list[object] = ["cohort", "join", self.address, program, "--member", member]
-        return [*words, *self._shared, "--keys", identity or self._keys, *more]
+        return [*words, *self._shared, "--keys", identity or self._keys, *extra]
 
-    def infer(self, *more: object, identity: Path | None = None) -> list[object]:
+    def infer(self, *extra: object, identity: Path | None = None) -> list[object]:
         """The words of a client."""
         words: list[object] = ["infer", self.address, "shared", "--suite", "ckks"]
         words += ["--scenario", "collective", *self._shared, "--keys", identity or self._keys]
-        return [*words, "--input", self._keys / "x.npy", *more]
+        return [*words, "--input", self._keys / "x.npy", *extra]
 
     def check(self) -> None:
         """Gets a prediction, which must be right."""
@@ -73,7 +73,7 @@ def check(report: Any) -> None:
 
 @contextmanager
 def serving(
-    folder: Path, owner: Path, key_folder: Path, *more: object, parties: int = 2
+    folder: Path, owner: Path, key_folder: Path, *extra: object, parties: int = 2
 ) -> Iterator[Cohort]:
     """A service of a repository with the public half alone, on two cores."""
     home = folder / "repository" / "shared"
@@ -83,7 +83,7 @@ def serving(
         f'suites = ["ckks"]\nscenario = "collective"\nparties = {parties}\ncores = 2\n'
     )
     words = ["serve", folder / "repository", "--keys", key_folder, "--state", folder / "state"]
-    with listening(*words, "--cores", 2, "--grace", 60, *more) as (_, address):
+    with listening(*words, "--cores", 2, "--grace", 60, *extra) as (_, address):
         yield Cohort(address, owner, key_folder, parties)
 
 
@@ -114,11 +114,11 @@ def test_an_absent_member_is_named_and_the_next_inference_has_it(
         serving(tmp_path, owner, key_folder, "--grace", 15) as cohort,
         running(*cohort.join(0)) as owning,
     ):
-        refused = privet(*cohort.infer(), code=4)["error"]
-        assert refused["type"] == "PeerBusy"
+        error = privet(*cohort.infer(), code=4)["error"]
+        assert error["type"] == "PeerBusy"
         # Member 0 may not have been there either, on a machine that is slow to start it.
-        assert "member 1 ha" in refused["message"]
-        assert "not come: try again later" in refused["message"]
+        assert "member 1 ha" in error["message"]
+        assert "not come: try again later" in error["message"]
         with running(*cohort.join(1)):
             cohort.check()
         # Nothing had begun for the client that was refused.
@@ -149,9 +149,9 @@ def test_a_seat_is_for_the_certificate_of_its_member_alone(
     with ExitStack() as stack:
         cohort = stack.enter_context(serving(tmp_path, owner, key_folder))
         for role in ("client", "member-2", "member-0"):
-            forged = disguised(tmp_path, key_folder, role, "member-1")
-            refused = privet(*cohort.join(1, identity=forged), code=4)["error"]
-            assert "is not that of member 1" in refused["message"]
+            identity = disguised(tmp_path, key_folder, role, "member-1")
+            error = privet(*cohort.join(1, identity=identity), code=4)["error"]
+            assert "is not that of member 1" in error["message"]
         # Whoever has the certificate gets the seat.
         for member in range(2):
             stack.enter_context(running(*cohort.join(member)))
@@ -170,24 +170,24 @@ def test_members_hand_no_result_to_the_coordinator_or_a_member(
 ) -> None:
     """The relay at a member tells it whose certificate the service has. The control is every other
     test, in which a client's certificate gets its result."""
-    forged = disguised(tmp_path, key_folder, role, "client")
+    identity = disguised(tmp_path, key_folder, role, "client")
     with (
         serving(tmp_path, owner, key_folder) as cohort,
         running(*cohort.join(0)) as owning,
         running(*cohort.join(1)),
     ):
-        privet(*cohort.infer(identity=forged), code=4)
+        privet(*cohort.infer(identity=identity), code=4)
         assert reason in until(owning, "failed")["message"]
 
 
 def disguised(folder: Path, key_folder: Path, role: str, name: str) -> Path:
     """Keys among which those of one party are called as another's."""
-    forged = folder / f"{role} as {name}"
-    forged.mkdir()
-    shutil.copy(key_folder / "ca.pem", forged)
+    identity = folder / f"{role} as {name}"
+    identity.mkdir()
+    shutil.copy(key_folder / "ca.pem", identity)
     for suffix in ("pem", "key"):
-        shutil.copy(key_folder / f"{role}.{suffix}", forged / f"{name}.{suffix}")
-    return forged
+        shutil.copy(key_folder / f"{role}.{suffix}", identity / f"{name}.{suffix}")
+    return identity
 
 
 def test_parties_must_mean_the_same(owner: Path, key_folder: Path, tmp_path: Path) -> None:
@@ -196,12 +196,12 @@ def test_parties_must_mean_the_same(owner: Path, key_folder: Path, tmp_path: Pat
     with serving(tmp_path, owner, key_folder) as cohort:
         words = cohort.join(0)
         words[3] = other
-        refused = privet(*words, code=4)["error"]
-        assert "this cohort has 2 members and program" in refused["message"]
+        error = privet(*words, code=4)["error"]
+        assert "this cohort has 2 members and program" in error["message"]
         for words in (cohort.join(0, "--flooding", "light"), cohort.infer("--flooding", "light")):
-            refused = privet(*words, code=4)["error"]
-            assert refused["type"] == "NotAccepted"
-            assert "flooded statistically" in refused["message"]
+            error = privet(*words, code=4)["error"]
+            assert error["type"] == "NotAccepted"
+            assert "flooded statistically" in error["message"]
 
 
 def test_policy_and_revocation_hold_for_clients_and_members(
@@ -216,13 +216,13 @@ def test_policy_and_revocation_hold_for_clients_and_members(
         cohort.check()
         for member in members:
             assert until(member, "helped")
-        refused = privet(*cohort.infer(), code=4)["error"]
-        assert "1 answers in an hour" in refused["message"]
+        error = privet(*cohort.infer(), code=4)["error"]
+        assert "1 answers in an hour" in error["message"]
         # A member that is revoked is let go and comes in no more, while it waits as well.
         path.write_text(keys.fingerprint(key_folder / "member-1.pem"))
         assert members[1].process.wait(60) == 4
-        refused = privet(*cohort.join(1), code=4)["error"]
-        assert (refused["type"], "revoked" in refused["message"]) == ("NotAccepted", True)
+        error = privet(*cohort.join(1), code=4)["error"]
+        assert (error["type"], "revoked" in error["message"]) == ("NotAccepted", True)
 
 
 def test_a_member_that_asks_as_a_client_has_no_more_in_a_minute(
@@ -231,9 +231,9 @@ def test_a_member_that_asks_as_a_client_has_no_more_in_a_minute(
     as_client = disguised(tmp_path, key_folder, "member-1", "client")
     words = ("--requests-per-minute", 1, "--grace", 1)
     with serving(tmp_path, owner, key_folder, *words) as cohort:
-        refused = [privet(*cohort.infer(identity=as_client), code=4)["error"] for _ in range(2)]
-    assert "not come" in refused[0]["message"]
-    assert "more than 1 inferences in a minute" in refused[1]["message"]
+        errors = [privet(*cohort.infer(identity=as_client), code=4)["error"] for _ in range(2)]
+    assert "not come" in errors[0]["message"]
+    assert "more than 1 inferences in a minute" in errors[1]["message"]
 
 
 def test_member_0_must_have_the_model(owner: Path, key_folder: Path) -> None:

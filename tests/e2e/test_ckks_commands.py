@@ -47,28 +47,28 @@ def test_two_hosts(scenario: str, key_folder: Path, tmp_path: Path) -> None:
     np.save(tmp_path / "x.npy", x)
     words = serve(SMOOTH, key_folder, tmp_path, "--set", f"scenario={scenario}")
     with listening(*words) as (_, address):
-        asked: list[object] = ["infer", address, "--suite", "ckks", "--scenario", scenario]
-        asked += ["--keys", key_folder, "--input", tmp_path / "x.npy"]
+        command: list[object] = ["infer", address, "--suite", "ckks", "--scenario", scenario]
+        command += ["--keys", key_folder, "--input", tmp_path / "x.npy"]
         for _ in range(2):
-            report = privet(*asked)
+            report = privet(*command)
             np.testing.assert_allclose(report["output"], plain(SMOOTH, x), atol=0.01)
             assert report["offline"]["seconds"] > 0
-        pinned = privet(*asked, "--program-hash", "0" * 64, code=4)
+        pinned = privet(*command, "--program-hash", "0" * 64, code=4)
         assert report["program_hash"] in pinned["error"]["message"]
-        asked[asked.index(scenario)] = {
+        command[command.index(scenario)] = {
             "encrypted-data": "encrypted-model",
             "encrypted-model": "encrypted-data",
         }[scenario]
-        refused = privet(*asked, code=4)
-        assert f"offered in scenario {scenario}" in refused["error"]["message"]
+        reply = privet(*command, code=4)
+        assert f"offered in scenario {scenario}" in reply["error"]["message"]
 
 
 def test_a_batch_between_two_hosts(key_folder: Path, tmp_path: Path) -> None:
     x = np.random.default_rng(6).uniform(0, 1, (3, 1, 8, 8)).astype(np.float32)
     np.save(tmp_path / "x.npy", x)
     with listening(*serve(SMOOTH, key_folder, tmp_path, "--batch", "4")) as (_, address):
-        asked = ["infer", address, "--suite", "ckks", "--keys", key_folder]
-        report = privet(*asked, "--input", tmp_path / "x.npy")
+        command = ["infer", address, "--suite", "ckks", "--keys", key_folder]
+        report = privet(*command, "--input", tmp_path / "x.npy")
     assert report["samples"] == 3
     assert report["plan"]["statistical"] is True
     expected = np.concatenate([plain(SMOOTH, sample[None]) for sample in x])
@@ -79,8 +79,8 @@ def test_a_key_of_an_encrypted_model_is_never_under_light_noise(
     nn5: Path, key_folder: Path, tmp_path: Path
 ) -> None:
     words = serve(nn5, key_folder, tmp_path, "--set", "scenario=encrypted-model")
-    refused = privet(*words, "--flooding", "light", code=2)["error"]
-    assert "a client could compute the key" in refused["message"]
+    error = privet(*words, "--flooding", "light", code=2)["error"]
+    assert "a client could compute the key" in error["message"]
 
 
 @pytest.mark.parametrize(
@@ -108,6 +108,6 @@ def test_plans_of_every_scenario(words: tuple[str, ...], sends: str, nn5: Path) 
 )
 def test_what_a_client_of_this_suite_does_not_do(words: tuple[str, ...], key_folder: Path) -> None:
     (key_folder.parent / "x.npy").write_bytes(b"")
-    placed = [str(key_folder.parent / word) if word == "x.npy" else word for word in words]
-    asked = [placed[0], "127.0.0.1:1", "--suite", "ckks", "--keys", key_folder, *placed[1:]]
-    assert privet(*asked, code=2)["error"]["type"] == "Misuse"
+    arguments = [str(key_folder.parent / word) if word == "x.npy" else word for word in words]
+    command = [arguments[0], "127.0.0.1:1", "--suite", "ckks", "--keys", key_folder, *arguments[1:]]
+    assert privet(*command, code=2)["error"]["type"] == "Misuse"

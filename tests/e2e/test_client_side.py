@@ -87,13 +87,13 @@ def test_a_pipeline_runs_in_every_suite(kind: str, suite: api.Suite) -> None:
 
 
 def test_tables_hand_out_texts_and_numbers_as_objects() -> None:
-    given = {name: array.astype(object) for name, array in sample(7).items()}
-    run = api.run(exported(LINEAR), given, suite="fss", calibration=CALIBRATION, client_side=True)
+    inputs = {name: array.astype(object) for name, array in sample(7).items()}
+    run = api.run(exported(LINEAR), inputs, suite="fss", calibration=CALIBRATION, client_side=True)
     assert run.argmax_agrees
     assert run.max_abs_error < 5e-3
-    given["numbers"][0, 0] = "many"
+    inputs["numbers"][0, 0] = "many"
     with pytest.raises(InputError, match="input numbers cannot be read as an array"):
-        api.run(exported(LINEAR), given, suite="fss", calibration=CALIBRATION, client_side=True)
+        api.run(exported(LINEAR), inputs, suite="fss", calibration=CALIBRATION, client_side=True)
 
 
 def test_a_batch_that_is_not_full() -> None:
@@ -112,7 +112,7 @@ def service(tmp_path_factory: pytest.TempPathFactory, key_folder: Path) -> Itera
     place.mkdir(parents=True)
     (place / "model.onnx").write_bytes(exported(LINEAR).SerializeToString())
     arrays: dict[str, Any] = {
-        name: np.concatenate([it[name] for it in CALIBRATION]) for name in CALIBRATION[0]
+        name: np.concatenate([row[name] for row in CALIBRATION]) for name in CALIBRATION[0]
     }
     np.savez(place / "samples.npz", **arrays)
     config = 'client_side = true\ncalibration = "samples.npz"\n'
@@ -125,8 +125,8 @@ def test_the_command_gives_the_label(service: Scene, key_folder: Path, tmp_path:
     np.savez(tmp_path / "x.npz", **sample(101))
     words = ["infer", service.address, "--keys", key_folder, "--state", tmp_path / "state"]
     report = privet(*words, "--input", tmp_path / "x.npz")
-    wanted = run_plaintext(exported(LINEAR), [sample(101)], ["output_label"])
-    assert report["output"]["output_label"] == wanted["output_label"].tolist()
+    expected = run_plaintext(exported(LINEAR), [sample(101)], ["output_label"])
+    assert report["output"]["output_label"] == expected["output_label"].tolist()
 
 
 @pytest.mark.parametrize("library", [HTTP, GRPC], ids=["http", "grpc"])
@@ -134,15 +134,15 @@ def test_the_command_gives_the_label(service: Scene, key_folder: Path, tmp_path:
 def test_texts_go_through_the_gateway(
     service: Scene, key_folder: Path, tmp_path: Path, library: ModuleType, binary: bool
 ) -> None:
-    given = sample(102)
+    inputs = sample(102)
     numbers = library.InferInput("numbers", [1, 2], "FP32")
     texts = library.InferInput("texts", [1, 2], "BYTES")
     form = {"binary_data": binary} if library is HTTP else {}
-    numbers.set_data_from_numpy(np.nan_to_num(given["numbers"], nan=44.0), **form)
-    texts.set_data_from_numpy(given["texts"].astype(object), **form)
-    wanted = run_plaintext(
+    numbers.set_data_from_numpy(np.nan_to_num(inputs["numbers"], nan=44.0), **form)
+    texts.set_data_from_numpy(inputs["texts"].astype(object), **form)
+    expected = run_plaintext(
         exported(LINEAR),
-        [{**given, "numbers": np.nan_to_num(given["numbers"], nan=44.0)}],
+        [{**inputs, "numbers": np.nan_to_num(inputs["numbers"], nan=44.0)}],
         ["output_probability"],
     )
     as_json = {"as_json": True} if library is GRPC else {}
@@ -152,8 +152,8 @@ def test_texts_go_through_the_gateway(
     ):
         metadata = client.get_model_metadata("credit", **as_json)
         answer = client.infer("credit", [numbers, texts])
-    kinds = {it["name"]: it["datatype"] for it in metadata["inputs"]}
+    kinds = {entry["name"]: entry["datatype"] for entry in metadata["inputs"]}
     assert kinds == {"numbers": "FP32", "texts": "BYTES"}
     np.testing.assert_allclose(
-        answer.as_numpy("output_probability"), as_tensor(wanted["output_probability"]), atol=5e-3
+        answer.as_numpy("output_probability"), as_tensor(expected["output_probability"]), atol=5e-3
     )

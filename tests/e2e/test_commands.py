@@ -32,25 +32,25 @@ def privet(*words: object, code: int = 0) -> dict[str, Any]:
 
     The command runs in this process: what starting another adds, a second or two, is tested once.
     """
-    printed = io.StringIO()
+    stdout = io.StringIO()
     with (
         mock.patch.object(sys, "argv", ["privet", *map(str, words), "--json"]),
-        redirect_stdout(printed),
-        pytest.raises(SystemExit) as ended,
+        redirect_stdout(stdout),
+        pytest.raises(SystemExit) as excinfo,
     ):
         main()
-    assert (ended.value.code or 0) == code, printed.getvalue()
-    result: dict[str, Any] = json.loads(printed.getvalue())
+    assert (excinfo.value.code or 0) == code, stdout.getvalue()
+    result: dict[str, Any] = json.loads(stdout.getvalue())
     return result
 
 
 def test_a_command_is_a_process(tmp_path: Path) -> None:
     """It prints and ends as `privet` says."""
-    built = ["zoo", "build", "heart", "-o", tmp_path]
-    for words, code in ((built, 0), (["run", DIGITS, "--suite", "magic"], 2)):
+    build = ["zoo", "build", "heart", "-o", tmp_path]
+    for words, code in ((build, 0), (["run", DIGITS, "--suite", "magic"], 2)):
         command = [*PRIVET, *map(str, words), "--json"]
-        done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-        assert (done.returncode, json.loads(done.stdout)) == (code, privet(*words, code=code))
+        process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+        assert (process.returncode, json.loads(process.stdout)) == (code, privet(*words, code=code))
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +63,7 @@ def key_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def modules(pid: int) -> list[int]:
     """The children of a process that run a module of Python."""
     children = map(int, Path(f"/proc/{pid}/task/{pid}/children").read_text().split())
-    return [it for it in children if b"\0-m\0" in Path(f"/proc/{it}/cmdline").read_bytes()]
+    return [child for child in children if b"\0-m\0" in Path(f"/proc/{child}/cmdline").read_bytes()]
 
 
 def is_deaf_to_ctrl_c(pid: int) -> bool:
@@ -77,9 +77,9 @@ def test_ctrl_c_stops_a_command_and_its_processes(
 ) -> None:
     """A terminal sends the signal to all of them; only the first hears it, and ends the others."""
     words = ["--keys", key_folder, "--state", tmp_path, "--listen", "127.0.0.1:0"]
-    given = [command, DIGITS, *(words if command == "serve" else ["--link", "wan"])]
+    arguments = [command, DIGITS, *(words if command == "serve" else ["--link", "wan"])]
     with subprocess.Popen(
-        [*PRIVET, *map(str, given)],
+        [*PRIVET, *map(str, arguments)],
         start_new_session=True,
         # Shells let their background jobs ignore the signal, and this test may run in one.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
@@ -119,8 +119,8 @@ def test_results_without_samples_say_so(tmp_path: Path) -> None:
     samples = ("--calibration", str(MODELS / "digits-cnn-samples.npy"))
     for options, basis in (((), "random"), (samples, "samples")):
         command = [*PRIVET, "run", str(DIGITS), "--input", str(SEVEN), *options]
-        shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
-        assert ("Not calibrated" in shown.stdout) == (basis == "random")
+        process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+        assert ("Not calibrated" in process.stdout) == (basis == "random")
         assert privet("run", DIGITS, "--input", SEVEN, *options)["calibration"] == basis
         report = privet("compile", DIGITS, tmp_path / basis, *options)
         assert report["calibration"] == basis
@@ -133,16 +133,16 @@ def test_results_without_samples_say_so(tmp_path: Path) -> None:
 
 def test_a_proof_that_fails_names_the_layer(tmp_path: Path) -> None:
     command = [*PRIVET, "compile", str(DIGITS), str(tmp_path / "p"), "--sound"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-    assert done.returncode != 0
-    assert "layer norm3" in done.stderr
-    assert "--bits 44" in " ".join(done.stderr.split())
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert process.returncode != 0
+    assert "layer norm3" in process.stderr
+    assert "--bits 44" in " ".join(process.stderr.split())
     assert not (tmp_path / "p").exists()
 
 
 def test_run_prints_for_people() -> None:
     command = [*PRIVET, "run", str(DIGITS), "--input", str(SEVEN), "--rounds", "log", "--layers"]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    text = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     for part in (
         "Prediction: 7",
         "agrees",
@@ -152,7 +152,7 @@ def test_run_prints_for_people() -> None:
         "norm1",
         "log rounds",
     ):
-        assert part in shown
+        assert part in text
 
 
 def test_wrong_inputs_are_named(tmp_path: Path) -> None:
@@ -177,8 +177,8 @@ def test_wrong_inputs_are_named(tmp_path: Path) -> None:
 
 def test_a_link_slows_a_run_down_and_decides_on_its_rounds() -> None:
     link = {"rtt_ms": 10.0, "bits_per_second": 100_000_000}
-    for given, rounds in (((), "blocks"), (("--rounds", "linear"), "linear")):
-        words = ["--link", "10ms,100Mbit", *given]
+    for options, rounds in (((), "blocks"), (("--rounds", "linear"), "linear")):
+        words = ["--link", "10ms,100Mbit", *options]
         expected = privet("inspect", DIGITS, *words)
         result = privet("run", DIGITS, "--input", SEVEN, *words)
         for report in (expected, result):
@@ -199,7 +199,10 @@ def test_inspect_tells_the_material(tmp_path: Path) -> None:
     report = privet("inspect", DIGITS)
     assert report["supported"] == {"gmw": True, "fss": True, "ckks": False, "stream": True}
     correlations = report["forecast"]["correlations"]
-    assert sum(correlations[it] for it in correlations if it.startswith(("eights", "sixteens"))) > 0
+    assert (
+        sum(correlations[name] for name in correlations if name.startswith(("eights", "sixteens")))
+        > 0
+    )
     assert [node["operator"] for node in report["nodes"]].count("Conv") == 4
     result = privet("run", DIGITS, "--input", SEVEN)
     for phase in ("offline", "online"):
@@ -208,7 +211,9 @@ def test_inspect_tells_the_material(tmp_path: Path) -> None:
 
 
 def test_inspect_lists_every_problem_at_once(tmp_path: Path) -> None:
-    x, y = (onnx.helper.make_tensor_value_info(it, onnx.TensorProto.FLOAT, [1, 4]) for it in "xy")
+    x, y = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 4]) for name in "xy"
+    )
     nodes = [
         onnx.helper.make_node("Acos", ["x"], ["inner"], name="first"),
         onnx.helper.make_node("Tan", ["inner"], ["y"], name="second"),
@@ -225,7 +230,9 @@ def test_inspect_lists_every_problem_at_once(tmp_path: Path) -> None:
 
 
 def test_inspect_shows_what_runs_where(tmp_path: Path) -> None:
-    x, y = (onnx.helper.make_tensor_value_info(it, onnx.TensorProto.FLOAT, [1, 4]) for it in "xy")
+    x, y = (
+        onnx.helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1, 4]) for name in "xy"
+    )
     nodes = [
         onnx.helper.make_node("Sigmoid", ["x"], ["gate"], name="gate"),
         onnx.helper.make_node("Relu", ["x"], ["high"], name="high"),
@@ -234,20 +241,20 @@ def test_inspect_shows_what_runs_where(tmp_path: Path) -> None:
     model = onnx.helper.make_model(onnx.helper.make_graph(nodes, "gated", [x], [y]))
     onnx.save(model, tmp_path / "gated.onnx")
     words = ("inspect", tmp_path / "gated.onnx", "--all-suites")
-    verdicts = {it["suite"]: it for it in privet(*words)["suites"]}
+    verdicts = {verdict["suite"]: verdict for verdict in privet(*words)["suites"]}
     assert set(verdicts) == {"gmw", "fss", "ckks", "stream"}
     assert verdicts["fss"]["options"] == {}
     assert verdicts["gmw"]["options"] == {}
-    assert "gated" in [it["node"] for it in verdicts["stream"]["problems"]]
+    assert "gated" in [problem["node"] for problem in verdicts["stream"]["problems"]]
     assert verdicts["stream"]["options"] is None
     table = CliRunner().invoke(app, [str(word) for word in words]).stdout
     assert "gated (mul): it multiplies two private tensors" in table
 
 
 def test_the_zoo_is_listed_and_built(tmp_path: Path) -> None:
-    listed = subprocess.run(
+    listing = subprocess.run(
         [*PRIVET, "zoo", "list"], capture_output=True, text=True, check=True
     ).stdout
-    assert "squeezenet" in listed
-    built = privet("zoo", "build", "mnist-1", "-o", tmp_path)
-    assert Path(built["path"]).stat().st_size == built["bytes"]
+    assert "squeezenet" in listing
+    report = privet("zoo", "build", "mnist-1", "-o", tmp_path)
+    assert Path(report["path"]).stat().st_size == report["bytes"]

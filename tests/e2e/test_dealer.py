@@ -87,11 +87,11 @@ def ask(
     dealer: Listening,
     key_folder: Path,
     folder: Path,
-    how: tuple[str, ...] = DEALT,
+    options: tuple[str, ...] = DEALT,
 ) -> list[object]:
     """A client's command line for a dealt prediction."""
     words = ["infer", server.address, "--keys", key_folder, "--state", folder / "client"]
-    return [*words, "--input", SEVEN, *how, "--dealer", dealer.address]
+    return [*words, "--input", SEVEN, *options, "--dealer", dealer.address]
 
 
 def stock(words: list[object], count: int) -> dict[str, Any]:
@@ -100,22 +100,22 @@ def stock(words: list[object], count: int) -> dict[str, Any]:
     return privet("prepare", *words[1:place], *words[place + 2 :], "--count", count)
 
 
-@pytest.mark.parametrize("how", [DEALT, FSS, (*FSS, "--truncation", "one-bit")])
-def test_three_hosts(how: tuple[str, ...], key_folder: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize("options", [DEALT, FSS, (*FSS, "--truncation", "one-bit")])
+def test_three_hosts(options: tuple[str, ...], key_folder: Path, tmp_path: Path) -> None:
     with hosts(key_folder, tmp_path) as (dealer, server):
-        command = ask(server, dealer, key_folder, tmp_path, how)
+        command = ask(server, dealer, key_folder, tmp_path, options)
         result = privet(*command)
         assert int(np.argmax(result["output"])) == 7
         assert result["trust"] == TRUST
-        assert result["weaknesses"] == [*(["one-bit"] if "one-bit" in how else []), "dealer"]
-        dealt = dealer.next()
-        assert dealt["event"] == "dealt"
-        assert dealt["model"] == "digits-cnn"
-        assert dealt["material"] == result["material"]
-        assert result["offline"]["bytes_dealer"] == dealt["cost"]["bytes_client"]
-        read = sum(layer["bytes_keys"] for layer in result["layers"])
-        assert (read > 0) == (result["suite"] == "fss")
-        assert read < dealt["cost"]["bytes_client"]
+        assert result["weaknesses"] == [*(["one-bit"] if "one-bit" in options else []), "dealer"]
+        event = dealer.next()
+        assert event["event"] == "dealt"
+        assert event["model"] == "digits-cnn"
+        assert event["material"] == result["material"]
+        assert result["offline"]["bytes_dealer"] == event["cost"]["bytes_client"]
+        key_bytes = sum(layer["bytes_keys"] for layer in result["layers"])
+        assert (key_bytes > 0) == (result["suite"] == "fss")
+        assert key_bytes < event["cost"]["bytes_client"]
         # The hidden weights are kept, so a second prediction needs no more than the first.
         assert int(np.argmax(privet(*command)["output"])) == 7
 
@@ -125,8 +125,8 @@ def test_an_entry_is_used_once_on_either_side(key_folder: Path, tmp_path: Path) 
         words = ask(server, dealer, key_folder, tmp_path)
         first = privet(*words)["material"]
         for side in ("client", "server"):
-            spent = tmp_path / side / side / "spent"
-            assert [path.name for path in spent.iterdir()] == [first]
+            spent_folder = tmp_path / side / side / "spent"
+            assert [path.name for path in spent_folder.iterdir()] == [first]
 
 
 def test_dealt_and_made_material_are_not_mixed(key_folder: Path, tmp_path: Path) -> None:
@@ -136,8 +136,8 @@ def test_dealt_and_made_material_are_not_mixed(key_folder: Path, tmp_path: Path)
         by_keys = privet(*ask(server, dealer, key_folder, tmp_path, FSS))
         assert (by_keys["suite"], by_keys["ready"]) == ("fss", 0)
         assert by_keys["offline"]["bytes_dealer"] > 0
-        asked = ["infer", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
-        result = privet(*asked, "--input", SEVEN)
+        command = ["infer", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
+        result = privet(*command, "--input", SEVEN)
         assert result["trust"] is None
         assert result["offline"]["bytes_dealer"] == 0 < result["offline"]["bytes_client"]
 
@@ -172,40 +172,42 @@ def test_a_dealer_refuses_entries_beyond_its_limit(key_folder: Path, tmp_path: P
 
 
 def test_a_dealer_that_is_not_there_is_named(key_folder: Path, tmp_path: Path) -> None:
-    with socket.socket() as taken:
-        taken.bind(("127.0.0.1", 0))
-        nowhere = f"127.0.0.1:{taken.getsockname()[1]}"
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        nowhere = f"127.0.0.1:{listener.getsockname()[1]}"
         with listening(
             *("serve", DIGITS, "--keys", key_folder, "--state", tmp_path / "server"),
             *("--input-range", 0, 1, "--dealer", nowhere),
             lines=2,
         ) as server:
             words = ["infer", server.address, "--keys", key_folder, "--state", tmp_path / "client"]
-            for how in (DEALT, FSS, (*DEALT, "--dealer", nowhere)):
-                failure = privet(*words, "--input", SEVEN, *how, code=4)
+            for options in (DEALT, FSS, (*DEALT, "--dealer", nowhere)):
+                failure = privet(*words, "--input", SEVEN, *options, code=4)
                 assert nowhere in failure["error"]["message"]
 
 
 def test_the_server_counts_what_the_dealer_says_it_sent(key_folder: Path, tmp_path: Path) -> None:
     finished: queue.Queue[Finished] = queue.Queue()
-    own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
+    server_credentials, client_credentials = (
+        Credentials.from_directory(key_folder, role) for role in ("server", "client")
+    )
     compiled = compile(DIGITS, input_range=(0, 1))
     with listening("dealer", "--keys", key_folder) as dealer:
         options: dict[str, Any] = {"state": tmp_path, "dealer": dealer.address}
-        with Server(own, on_finished=finished.put, **options) as server:
+        with Server(server_credentials, on_finished=finished.put, **options) as server:
             server.add(compiled.program, compiled.weights)
             host, port = server.start().address
             ways: list[dict[str, Any]] = [{"suite": Gmw(correlations="dealer")}, {"suite": Fss()}]
             for way in ways:
                 with pytest.raises(Misuse, match="HOST:PORT"):
-                    Client(host, port, theirs, state=tmp_path, **way)
-                with Client(host, port, theirs, **options, **way) as client:
+                    Client(host, port, client_credentials, state=tmp_path, **way)
+                with Client(host, port, client_credentials, **options, **way) as client:
                     client.prepare()
-                dealt = dealer.next()["cost"]
+                dealer_cost = dealer.next()["cost"]
                 reports = (finished.get(timeout=30) for _ in range(9))
-                cost = next(it.cost for it in reports if it.kind == "prepared")
+                cost = next(report.cost for report in reports if report.kind == "prepared")
                 assert cost is not None
-                assert cost.bytes_dealer == dealt["bytes_server"]
+                assert cost.bytes_dealer == dealer_cost["bytes_server"]
 
 
 def test_run_with_a_dealer_shows_the_weaker_trust() -> None:

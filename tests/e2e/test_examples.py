@@ -37,14 +37,14 @@ LANGUAGES = {
 MORE = {"java": ["input", "1,1,8,8"]}
 
 
-def output(command: list[str], given: str = "") -> str:
+def output(command: list[str], stdin: str = "") -> str:
     """What a command prints, which must end well, where `privet` is that of this interpreter."""
     environment = os.environ | {
         "PATH": os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     }
-    done = subprocess.run(command, input=given, capture_output=True, text=True, env=environment)
-    assert done.returncode == 0, done.stderr + done.stdout
-    return done.stdout
+    process = subprocess.run(command, input=stdin, capture_output=True, text=True, env=environment)
+    assert process.returncode == 0, process.stderr + process.stdout
+    return process.stdout
 
 
 def test_a_hospital_asks_about_an_image() -> None:
@@ -60,15 +60,15 @@ def test_a_reader_asks_a_transformer_about_a_sentence() -> None:
 
 
 def test_a_researcher_tries_a_protocol() -> None:
-    said = output([sys.executable, str(RESEARCH)])
-    assert "learns: 1 7 4 6 of digits 1 7 4 6" in said
+    stdout = output([sys.executable, str(RESEARCH)])
+    assert "learns: 1 7 4 6 of digits 1 7 4 6" in stdout
     # Four images, 256 features: two projections, a product, a readout; and shares at both ends.
-    opened = 2 * (4 * 64 + 64 * 256) + 2 * (4 * 256) + (4 * 256 + 256 * 10)
+    openings = 2 * (4 * 64 + 64 * 256) + 2 * (4 * 256) + (4 * 256 + 256 * 10)
     ends = 4 * 64 + 4 * 10
-    assert f"online: {2 * (4 * 4 + 8 * opened) + 2 * 4 + 8 * ends:,} B, 5 rounds" in said
+    assert f"online: {2 * (4 * 4 + 8 * openings) + 2 * 4 + 8 * ends:,} B, 5 rounds" in stdout
     triples = 2 * (4 * 64 + 64 * 256 + 4 * 256) + 3 * (4 * 256) + (4 * 256 + 256 * 10 + 4 * 10)
-    assert f"offline: {4 * 4 + 8 * triples:,} B from the dealer" in said
-    assert "for research, not for deployment" in said
+    assert f"offline: {4 * 4 + 8 * triples:,} B from the dealer" in stdout
+    assert "for research, not for deployment" in stdout
 
 
 @pytest.fixture
@@ -105,7 +105,7 @@ def test_a_server_does_not_see_the_image(
     ((_, shapes),) = protocol.triples(program)
     shares = protocol.uniform((1, 64))
     products: dict[str, Any] = {}
-    seen: list[Any] = []
+    arrays: list[Any] = []
 
     def run(name: str, dealer: Any, peer: Any, weights: Any, share: Any) -> None:
         triples = iter([dealer.receive(*shapes)])
@@ -116,8 +116,8 @@ def test_a_server_does_not_see_the_image(
     hear = server.receive
 
     def heard(*shapes: Any) -> Any:
-        seen.extend(hear(*shapes))
-        return seen
+        arrays.extend(hear(*shapes))
+        return arrays
 
     monkeypatch.setattr(server, "receive", heard)
     threads = [
@@ -129,7 +129,7 @@ def test_a_server_does_not_see_the_image(
     for thread in threads:
         thread.join()
     np.testing.assert_array_equal(products["client"] + products["server"], image @ weight)
-    equal = int((seen[0] + shares == image).sum())
+    equal = int((arrays[0] + shares == image).sum())
     assert equal == (0 if masked else 64)
 
 
@@ -145,7 +145,10 @@ def front(tmp_path_factory: pytest.TempPathFactory, key_folder: Path) -> Iterato
 @pytest.mark.parametrize(
     "language",
     # Compilers take longer than all the rest.
-    [pytest.param(it, marks=[pytest.mark.slow] * (it in ("go", "java"))) for it in LANGUAGES],
+    [
+        pytest.param(language, marks=[pytest.mark.slow] * (language in ("go", "java")))
+        for language in LANGUAGES
+    ],
 )
 def test_a_language_asks_a_gateway(language: str, front: Gateway) -> None:
     command = LANGUAGES[language]

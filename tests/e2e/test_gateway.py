@@ -99,10 +99,10 @@ def test_grpc_tells_what_http_does(front: Gateway) -> None:
         assert client.get_model_config("pairs")["max_batch_size"] == config.max_batch_size == 2
     assert stats.inference_count == row["inference_count"] > 0
     assert stats.inference_stats.success.ns == row["inference_stats"]["success"]["ns"] > 0
-    assert {it.name for it in every} == {"digits", "pairs"}
-    assert {it.name: it.state for it in index} == {"digits": "READY", "pairs": "READY"}
-    (given,) = config.input
-    assert (list(given.dims), given.data_type) == ([1, 8, 8], 11)
+    assert {model.name for model in every} == {"digits", "pairs"}
+    assert {model.name: model.state for model in index} == {"digits": "READY", "pairs": "READY"}
+    (entry,) = config.input
+    assert (list(entry.dims), entry.data_type) == ([1, 8, 8], 11)
 
 
 def test_requests_of_several_applications_are_one_inference(
@@ -153,10 +153,13 @@ def test_health_and_metadata(front: Gateway, library: ModuleType) -> None:
         options = {"as_json": True} if library is GRPC else {}
         assert client.get_server_metadata(**options)["name"] == "privet"
         metadata = client.get_model_metadata("pairs", **options)
-    (given,), (got,) = metadata["inputs"], metadata["outputs"]
-    assert (given["name"], given["datatype"]) == ("input", "FP32")
-    assert [int(size) for size in given["shape"]] == [-1, 1, 8, 8]
-    assert (got["name"], [int(size) for size in got["shape"]]) == ("logits", [-1, 10])
+    (input_spec,), (output_spec,) = metadata["inputs"], metadata["outputs"]
+    assert (input_spec["name"], input_spec["datatype"]) == ("input", "FP32")
+    assert [int(size) for size in input_spec["shape"]] == [-1, 1, 8, 8]
+    assert (output_spec["name"], [int(size) for size in output_spec["shape"]]) == (
+        "logits",
+        [-1, 10],
+    )
 
 
 @BOTH
@@ -175,19 +178,19 @@ def test_types_of_inputs(front: Gateway, library: ModuleType, kind: str) -> None
 
 def test_tensors_in_json(front: Gateway) -> None:
     with front.client(HTTP) as client:
-        asked = [HTTP.InferRequestedOutput("logits", binary_data=False)]
-        given = tensor(HTTP, SEVEN, binary_data=False)
-        answer = client.infer("digits", [given], outputs=asked)
+        outputs = [HTTP.InferRequestedOutput("logits", binary_data=False)]
+        input_tensor = tensor(HTTP, SEVEN, binary_data=False)
+        answer = client.infer("digits", [input_tensor], outputs=outputs)
     assert isinstance(answer.get_response()["outputs"][0]["data"], list)
     assert_right(answer.as_numpy("logits"), SEVEN)
 
 
 def test_numbers_in_messages(front: Gateway) -> None:
-    given = tensor(GRPC, SEVEN)
-    given._raw_content = None
-    given._input.contents.fp32_contents.extend(SEVEN.ravel().tolist())
+    input_tensor = tensor(GRPC, SEVEN)
+    input_tensor._raw_content = None
+    input_tensor._input.contents.fp32_contents.extend(SEVEN.ravel().tolist())
     with front.client(GRPC) as client:
-        answer = client.infer("digits", [given])
+        answer = client.infer("digits", [input_tensor])
     assert_right(answer.as_numpy("logits"), SEVEN)
 
 
@@ -220,10 +223,10 @@ def test_refusals(
     status: int,
     problem: str,
 ) -> None:
-    with pytest.raises(InferenceServerException, match=problem) as caught:
+    with pytest.raises(InferenceServerException, match=problem) as excinfo:
         front.infer(library, model, array, **options)
     names = {404: "StatusCode.NOT_FOUND", 400: "StatusCode.INVALID_ARGUMENT"}
-    assert caught.value.status() == (str(status) if library is HTTP else names[status])
+    assert excinfo.value.status() == (str(status) if library is HTTP else names[status])
 
 
 @BOTH
@@ -233,19 +236,19 @@ def test_names_that_the_model_lacks(front: Gateway, library: ModuleType) -> None
     with front.client(library) as client:
         with pytest.raises(InferenceServerException, match="unknown: image"):
             client.infer("digits", [other])
-        wanted = [library.InferRequestedOutput("scores")]
+        outputs = [library.InferRequestedOutput("scores")]
         with pytest.raises(InferenceServerException, match="no output scores; there is logits"):
-            client.infer("digits", [tensor(library, SEVEN)], outputs=wanted)
+            client.infer("digits", [tensor(library, SEVEN)], outputs=outputs)
 
 
 @BOTH
 def test_a_timeout_that_is_too_short(front: Gateway, library: ModuleType) -> None:
-    with pytest.raises(InferenceServerException, match=r"timed out|no result within") as caught:
+    with pytest.raises(InferenceServerException, match=r"timed out|no result within") as excinfo:
         front.infer(library, "pairs", IMAGES[:40], timeout=100_000)
-    assert caught.value.status() in ("504", "StatusCode.DEADLINE_EXCEEDED")
-    with pytest.raises(InferenceServerException, match=r"no result within 0\.001 s") as caught:
+    assert excinfo.value.status() in ("504", "StatusCode.DEADLINE_EXCEEDED")
+    with pytest.raises(InferenceServerException, match=r"no result within 0\.001 s") as excinfo:
         front.infer(library, "digits", SEVEN, timeout=1000)
-    assert caught.value.status() in ("504", "StatusCode.DEADLINE_EXCEEDED")
+    assert excinfo.value.status() in ("504", "StatusCode.DEADLINE_EXCEEDED")
 
 
 def test_notices_are_kept_ahead_and_used(key_folder: Path, tmp_path: Path) -> None:
@@ -256,20 +259,20 @@ def test_notices_are_kept_ahead_and_used(key_folder: Path, tmp_path: Path) -> No
         return {entry.id for entry in MaterialStore(state).entries()}
 
     def two() -> set[str] | None:
-        return stored if len(stored := stock()) == 2 else None
+        return material if len(material := stock()) == 2 else None
 
     with serving(tmp_path, key_folder) as scene:
         with gateway(scene.address, key_folder, state, "--ahead", "digits=2") as front:
             ready = _until(two)
             front.infer(HTTP, "digits", SEVEN)
             assert len(ready - stock()) == 1
-            kept = _until(two)
+            entries = _until(two)
             assert front.process.end(signal.SIGTERM) == 0
         # They are there for the next gateway, which announces no more than it needs.
         with gateway(scene.address, key_folder, state, "--ahead", "digits=2") as front:
             front.infer(GRPC, "digits", SEVEN)
-            assert len(kept - stock()) == 1
-            assert len(kept & _until(two)) == 1
+            assert len(entries - stock()) == 1
+            assert len(entries & _until(two)) == 1
 
 
 def test_fifty_clients_at_once(front: Gateway) -> None:
@@ -304,17 +307,22 @@ def test_bodies_that_are_none_of_the_protocol(front: Gateway) -> None:
 
 def test_plaintext_is_not_taken_from_other_machines(key_folder: Path, tmp_path: Path) -> None:
     words = ["gateway", "--server", "https://localhost:1", "--keys", key_folder]
-    refused = privet(*words, "--state", tmp_path, "--listen", "0.0.0.0:0", code=2)
-    assert "not this machine alone" in refused["error"]["message"]
-    refused = privet(*words, "--state", tmp_path, "--listen", "off", "--grpc", "off", code=2)
-    assert "both off" in refused["error"]["message"]
+    reply = privet(*words, "--state", tmp_path, "--listen", "0.0.0.0:0", code=2)
+    assert "not this machine alone" in reply["error"]["message"]
+    reply = privet(*words, "--state", tmp_path, "--listen", "off", "--grpc", "off", code=2)
+    assert "both off" in reply["error"]["message"]
 
 
 def test_an_endpoint_with_tls(service: Scene, key_folder: Path, state: Path) -> None:
-    own = ["--tls-certificate", key_folder / "server.pem", "--tls-key", key_folder / "server.key"]
-    own += ["--tls-clients", key_folder / "ca.pem"]
+    tls_options = [
+        "--tls-certificate",
+        key_folder / "server.pem",
+        "--tls-key",
+        key_folder / "server.key",
+    ]
+    tls_options += ["--tls-clients", key_folder / "ca.pem"]
     files = [str(key_folder / name) for name in ("ca.pem", "client.key", "client.pem")]
-    with gateway(service.address, key_folder, state, *own) as front:
+    with gateway(service.address, key_folder, state, *tls_options) as front:
         place = f"localhost:{front.places['grpc'].rpartition(':')[2]}"
         options = dict(
             zip(("root_certificates", "private_key", "certificate_chain"), files, strict=True)
@@ -340,9 +348,9 @@ def test_a_service_that_is_away(key_folder: Path, tmp_path: Path) -> None:
             with front.client(library) as client:
                 assert client.is_server_live()
                 assert not client.is_server_ready()
-            with pytest.raises(InferenceServerException, match="cannot be reached") as caught:
+            with pytest.raises(InferenceServerException, match="cannot be reached") as excinfo:
                 front.infer(library, "digits", SEVEN)
-            assert caught.value.status() in ("503", "StatusCode.UNAVAILABLE")
+            assert excinfo.value.status() in ("503", "StatusCode.UNAVAILABLE")
 
 
 def _until(look: Any, seconds: float = 60.0) -> Any:

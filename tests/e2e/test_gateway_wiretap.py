@@ -79,8 +79,8 @@ def traces(image: Array) -> Iterator[bytes]:
 
 def leaks(image: Array, spoken: Iterable[bytes]) -> bool:
     """Whether a trace of the image is in what was spoken."""
-    wanted = list(traces(image))
-    return any(trace in message for message in spoken for trace in wanted)
+    image_traces = list(traces(image))
+    return any(trace in message for message in spoken for trace in image_traces)
 
 
 @pytest.fixture
@@ -125,11 +125,11 @@ def test_calls_say_what_is_allowed_and_nothing_else(heard: Tap) -> None:
 
 
 def test_the_search_finds_what_an_application_says() -> None:
-    given = tensor(HTTP, IMAGE)
-    body, _ = HTTP.InferenceServerClient.generate_request_body([given])
+    input_tensor = tensor(HTTP, IMAGE)
+    body, _ = HTTP.InferenceServerClient.generate_request_body([input_tensor])
     assert leaks(IMAGE, [body])
-    given = tensor(HTTP, IMAGE, binary_data=False)
-    body, _ = HTTP.InferenceServerClient.generate_request_body([given])
+    input_tensor = tensor(HTTP, IMAGE, binary_data=False)
+    body, _ = HTTP.InferenceServerClient.generate_request_body([input_tensor])
     assert leaks(IMAGE, [body])
 
 

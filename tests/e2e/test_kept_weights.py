@@ -40,8 +40,8 @@ def network(seed: int, inner: int = INNER) -> onnx.ModelProto:
         node("Relu", ["sum"], ["h"]),
         node("MatMul", ["h", "u"], ["y"]),
     ]
-    for index, it in enumerate(nodes):
-        it.name = f"{it.op_type}{index}"
+    for index, operator in enumerate(nodes):
+        operator.name = f"{operator.op_type}{index}"
     return model(
         nodes, {"x": (ROWS, inner)}, ["y"], {k: v.astype(np.float32) for k, v in weights.items()}
     )
@@ -65,24 +65,28 @@ def session(key_folder: Path, tmp_path: Path) -> Session:
     """A client of a server of a program; both keep their state between sessions."""
 
     @contextmanager
-    def open_(of: Compiled, max_disk: int | None = None) -> Iterator[Client]:
-        own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
+    def open_(source: Compiled, max_disk: int | None = None) -> Iterator[Client]:
+        server_credentials, client_credentials = (
+            Credentials.from_directory(key_folder, role) for role in ("server", "client")
+        )
         policy = make_policy(encrypts="weights")
-        with Server(own, state=tmp_path, policy=policy) as server:
-            server.add(of.program, of.weights)
+        with Server(server_credentials, state=tmp_path, policy=policy) as server:
+            server.add(source.program, source.weights)
             place = server.start().address
             options: dict[str, Any] = {"keep_base_ots": False, "max_disk": max_disk}
-            with Client(*place, theirs, state=tmp_path, suite=SUITE, **options) as client:
+            with Client(
+                *place, client_credentials, state=tmp_path, suite=SUITE, **options
+            ) as client:
                 yield client
 
     return open_
 
 
-def setup_bytes(client: Client, of: Compiled) -> int:
+def setup_bytes(client: Client, source: Compiled) -> int:
     """Prepares, checks the prediction, and tells what was sent for it once."""
     (material,) = client.prepare()
     result = client.infer([INPUT], material=material)
-    expected = execute(of.program, of.weights, {"x": INPUT}).integers[0]
+    expected = execute(source.program, source.weights, {"x": INPUT}).integers[0]
     assert np.array_equal(result.integers[0], expected)
     assert result.offline is not None
     return result.offline.bytes_setup
@@ -97,12 +101,12 @@ def test_weights_are_sent_once_for_all_preparations(
     programs: list[Compiled], session: Session, tmp_path: Path
 ) -> None:
     with session(programs[0]) as client:
-        kept = client.forecast.kept_bytes
-        assert kept > 1_000_000
+        kept_bytes = client.forecast.kept_bytes
+        assert kept_bytes > 1_000_000
         (material,) = client.prepare()
         offline = client.infer([INPUT], material=material).offline
         assert offline is not None
-        assert kept < offline.bytes_setup < kept + 2_000
+        assert kept_bytes < offline.bytes_setup < kept_bytes + 2_000
         forecast = client.forecast
         assert offline.bytes_client == forecast.offline_bytes_client
         assert offline.bytes_server == forecast.offline_bytes_server
@@ -110,7 +114,7 @@ def test_weights_are_sent_once_for_all_preparations(
         assert setup_bytes(client, programs[0]) == 0
     with session(programs[0]) as client:
         assert setup_bytes(client, programs[0]) == 0
-    assert kept_file(tmp_path).stat().st_size > kept
+    assert kept_file(tmp_path).stat().st_size > kept_bytes
 
 
 def test_weights_are_sent_anew_when_a_party_lost_them_or_serves_others(
@@ -118,9 +122,9 @@ def test_weights_are_sent_anew_when_a_party_lost_them_or_serves_others(
 ) -> None:
     first, other = programs
 
-    def sent(of: Compiled) -> bool:
-        with session(of) as client:
-            return setup_bytes(client, of) > 0
+    def sent(source: Compiled) -> bool:
+        with session(source) as client:
+            return setup_bytes(client, source) > 0
 
     assert sent(first)
     kept_file(tmp_path).unlink()
@@ -147,15 +151,15 @@ def test_weights_beyond_the_limit_on_disk_take_the_place_of_others(
 ) -> None:
     with session(programs[0]) as client:
         setup_bytes(client, programs[0])
-        kept, entry = client.forecast.kept_bytes, client.entry_bytes
+        kept_bytes, entry = client.forecast.kept_bytes, client.entry_bytes
     first = kept_file(tmp_path)
     with (
         pytest.raises(StoreFull, match="is the limit for all"),
-        session(programs[1], kept // 2) as client,
+        session(programs[1], kept_bytes // 2) as client,
     ):
         client.prepare()
     assert first.exists()
-    with session(programs[1], entry + kept + kept // 2) as client:
+    with session(programs[1], entry + kept_bytes + kept_bytes // 2) as client:
         assert setup_bytes(client, programs[1]) > 0
     assert kept_file(tmp_path) != first
     (warning,) = [record.getMessage() for record in caplog.records if record.levelname == "WARNING"]
@@ -184,14 +188,16 @@ def test_damaged_weights_are_found_out_and_fetched_again(
 def test_a_server_has_to_accept_that_weights_are_kept(
     programs: list[Compiled], key_folder: Path, tmp_path: Path
 ) -> None:
-    own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
-    refused = "encrypts weights: accepted for you: masks"
-    with Server(own, state=tmp_path) as server:
+    server_credentials, client_credentials = (
+        Credentials.from_directory(key_folder, role) for role in ("server", "client")
+    )
+    message = "encrypts weights: accepted for you: masks"
+    with Server(server_credentials, state=tmp_path) as server:
         server.add(programs[0].program, programs[0].weights)
         place = server.start().address
         with (
-            pytest.raises(NotAccepted, match=refused),
-            Client(*place, theirs, state=tmp_path, suite=SUITE) as client,
+            pytest.raises(NotAccepted, match=message),
+            Client(*place, client_credentials, state=tmp_path, suite=SUITE) as client,
         ):
             client.prepare()
     assert not list((tmp_path / "client" / "kept").iterdir())

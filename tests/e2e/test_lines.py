@@ -40,8 +40,8 @@ def network() -> onnx.ModelProto:
         node("MatMul", ["active", "w2"], ["logits"]),
         node("Sigmoid", ["logits"], ["y"]),
     ]
-    for index, it in enumerate(nodes):
-        it.name = f"{it.op_type}{index}"
+    for index, operator in enumerate(nodes):
+        operator.name = f"{operator.op_type}{index}"
     return model(nodes, {"x": (1, 2, 6, 6)}, ["y"], weights)
 
 
@@ -73,10 +73,10 @@ def test_sums_behind_a_function_have_the_ring_that_the_program_gives_them(behind
         node("Relu", ["t"], ["r"]),
         node("Conv", ["r", "k"], ["y"]),
     ]
-    for index, it in enumerate(nodes):
-        it.name = f"{it.op_type}{index}"
+    for index, operator in enumerate(nodes):
+        operator.name = f"{operator.op_type}{index}"
     proto = model(nodes, {"x": (1, 1, 4, 4)}, ["y"], constants)
-    calibration = [{"x": it} for it in np.linspace(-6, 6, 32).reshape(2, 1, 1, 4, 4)]
+    calibration = [{"x": row} for row in np.linspace(-6, 6, 32).reshape(2, 1, 1, 4, 4)]
     compiled = compile(proto, calibration=calibration, smooth="piecewise")
     for suite in SUITES:
         assert privet.run(compiled, calibration[1], suite=suite).max_fixed_point_error == 0
@@ -89,11 +89,11 @@ def test_a_value_at_the_end_of_its_ring_may_be_one_more(scale: int) -> None:
     proto = model(nodes, {"x": (1, 8)}, ["y"], {"u": np.eye(8, dtype=np.float32)})
     calibration = [{"x": np.linspace(-17, 17, 8, dtype=np.float32).reshape(1, 8)}]
     compiled = compile(proto, calibration=calibration, smooth="piecewise", scale=scale)
-    given = {"x": np.array([[17, 16.5, 15.9, 15.5, 14, -17, 12, 10]], np.float32)}
+    inputs = {"x": np.array([[17, 16.5, 15.9, 15.5, 14, -17, 12, 10]], np.float32)}
     for suite in [privet.Fss(truncation="one-bit"), privet.Fss()]:
-        (output,) = privet.run(compiled, given, suite=suite).outputs.values()
+        (output,) = privet.run(compiled, inputs, suite=suite).outputs.values()
         reals = np.asarray(output, dtype=np.float64)
-        np.testing.assert_allclose(reals, 1 / (1 + np.exp(-given["x"])), rtol=0, atol=0.01)
+        np.testing.assert_allclose(reals, 1 / (1 + np.exp(-inputs["x"])), rtol=0, atol=0.01)
 
 
 def test_arguments_beyond_the_table_saturate_and_go_on() -> None:

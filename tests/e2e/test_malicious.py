@@ -64,24 +64,24 @@ def test_two_parties_keep_a_setup_until_one_of_them_deviates(
 ) -> None:
     with hosts(key_folder, tmp_path) as (dealer, server):
         words = ask(server, dealer, key_folder, tmp_path, MALICIOUS)
-        seen: set[str] = set()
+        names: set[str] = set()
         for liar in ("client", "server"):
             for _ in range(2):
                 result = privet(*words)
                 assert (result["security"], int(np.argmax(result["output"]))) == ("malicious", 7)
             assert stock(words, 1)["ready"] == 1
-            ours, theirs = setups(tmp_path, "client"), setups(tmp_path, "server")
-            assert [path.name for path in ours] == [path.name for path in theirs]
-            (kept,) = theirs if liar == "server" else ours
-            lie(kept, liar)
+            client_setups, server_setups = setups(tmp_path, "client"), setups(tmp_path, "server")
+            assert [path.name for path in client_setups] == [path.name for path in server_setups]
+            (setup,) = server_setups if liar == "server" else client_setups
+            lie(setup, liar)
             failure = privet(*words, code=4)["error"]
             assert failure["type"] == "PeerMisbehaved"
             assert setups(tmp_path, "client") == setups(tmp_path, "server") == []
-            seen.add(kept.name)
+            names.add(setup.name)
         # Another one takes its place, and nothing is left of what was made with the old ones.
         assert int(np.argmax(privet(*words)["output"])) == 7
-        (kept,) = setups(tmp_path, "client")
-        assert len(seen | {kept.name}) == 3
+        (setup,) = setups(tmp_path, "client")
+        assert len(names | {setup.name}) == 3
         for side in ("client", "server"):
             assert not list((tmp_path / side / side / "ready").iterdir())
 

@@ -49,9 +49,9 @@ def test_an_operator_made_of_others_is_exact_in_every_suite(suite: privet.Suite)
 
 def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
     words = ["run", str(zoo.build("m1", tmp_path)), "--modes", "all", "--json"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    rows = {row["mode"]: row for row in json.loads(done.stdout)}
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    rows = {row["mode"]: row for row in json.loads(result.stdout)}
     assert list(rows) == ["exact", "one-bit", "prime", "kept-weights", "one-shot"]
     assert rows["exact"]["max_fixed_point_error"] == 0 < rows["one-bit"]["max_fixed_point_error"]
     weaker = {mode: row["weaknesses"] for mode, row in rows.items()}
@@ -59,8 +59,8 @@ def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
     assert rows["prime"]["max_fixed_point_error"] == 0
     assert rows["prime"]["field"] == "prime"
     assert all(rows[mode]["argmax_agrees"] for mode in ("exact", "one-bit", "prime"))
-    sent = {mode: row["online"]["bytes_client"] for mode, row in rows.items()}
-    assert sent["one-bit"] < sent["exact"] < sent["one-shot"]
+    bytes_sent = {mode: row["online"]["bytes_client"] for mode, row in rows.items()}
+    assert bytes_sent["one-bit"] < bytes_sent["exact"] < bytes_sent["one-shot"]
     prepared = {mode: row["offline"]["bytes_server"] for mode, row in rows.items()}
     assert prepared["one-shot"] < prepared["exact"]
     words[1] = str(MODELS / "breast-mlp.onnx")
@@ -121,10 +121,10 @@ def test_predictions_in_a_prime_field_are_the_reference_for_held_out_samples(
 
 def test_inspect_shows_layers_in_slots(tmp_path: Path) -> None:
     words = ["inspect", str(zoo.build("m1", tmp_path)), "--field", "prime", "--ciphertexts"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    assert "rotations; N = 8192" in done.stdout.replace("\n", " ")
-    assert "p = 172631277569" in done.stdout.replace("\n", " ")
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "rotations; N = 8192" in result.stdout.replace("\n", " ")
+    assert "p = 172631277569" in result.stdout.replace("\n", " ")
 
 
 def test_modes_do_not_share_material(digits: Compiled, session: Callable[..., Client]) -> None:
@@ -197,10 +197,10 @@ def test_a_run_without_preparation_in_every_form_of_the_weights(
 
 def test_inspect_tells_what_an_unprepared_inference_takes_more(tmp_path: Path) -> None:
     words = ["inspect", str(zoo.build("m1", tmp_path)), "--linear", "online"]
-    done = CliRunner().invoke(app, words)
-    assert done.exit_code == 0, done.output
-    assert "more online" in done.stdout
-    assert "chunks" in done.stdout
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    assert "more online" in result.stdout
+    assert "chunks" in result.stdout
 
 
 def test_linear_layers_online_are_refused_where_they_cannot_be(

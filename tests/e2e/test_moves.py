@@ -62,9 +62,9 @@ def test_normalised_tensors_are_the_executors(suite: privet.Suite) -> None:
 
 
 def _check(proto: onnx.ModelProto, suite: privet.Suite) -> None:
-    given = samples(proto)
-    result = privet.run(proto, given, suite=suite)
+    inputs = samples(proto)
+    result = privet.run(proto, inputs, suite=suite)
     assert result.max_fixed_point_error == 0
     (outputs,) = result.outputs.values()
-    (wanted,) = expected(proto, given)
-    np.testing.assert_allclose(outputs.astype(float), wanted, rtol=0, atol=0.02)
+    (reference,) = expected(proto, inputs)
+    np.testing.assert_allclose(outputs.astype(float), reference, rtol=0, atol=0.02)

@@ -30,9 +30,9 @@ def priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         for setting in ALL.values()
         for phase in ("offline", "online")
     }
-    here = machine.describe()
+    description = machine.describe()
     path = tmp_path / "units.json"
-    UnitCosts(prices, prices, here["cpu"], here["cores"]).write(path)
+    UnitCosts(prices, prices, description["cpu"], description["cores"]).write(path)
     monkeypatch.setenv(units.VARIABLE, str(path))
 
 
@@ -40,12 +40,12 @@ def priced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_service_serves_what_was_planned(key_folder: Path, tmp_path: Path) -> None:
     words = ["plan", MODEL, "--no-dealer", "--batch", "2", "--rate", "1/s", "--rtt", "1ms"]
     command = [*PRIVET, *map(str, words), "--toml"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True)
     folder = tmp_path / "repository" / "breast"
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "model.onnx").write_bytes(MODEL.read_bytes())
-    (folder / "config.toml").write_text(done.stdout)
-    planned = tomllib.loads(done.stdout)
+    (folder / "config.toml").write_text(process.stdout)
+    planned = tomllib.loads(process.stdout)
     (suite,), (rounds,) = planned["suites"], planned["rounds"]
     assert (suite, planned["batch"]) == ("gmw", 2)
 
@@ -68,4 +68,4 @@ def test_a_service_serves_what_was_planned(key_folder: Path, tmp_path: Path) -> 
 
 
 def _another(rounds: str) -> str:
-    return next(it for it in ("linear", "log") if it != rounds)
+    return next(mode for mode in ("linear", "log") if mode != rounds)

@@ -62,9 +62,9 @@ def test_a_server_accepts_exact_truncations_alone_unless_it_is_told(
     assert ask(None, {}).weaknesses == ()
     with pytest.raises(NotAccepted, match=r"does not accept truncation one-bit.*for you: exact"):
         ask(None, one_bit)
-    dealt = {"suite": Fss(), "dealer": "127.0.0.1:1"}
+    options = {"suite": Fss(), "dealer": "127.0.0.1:1"}
     with pytest.raises(NotAccepted, match=r"does not accept correlations dealer.*parties"):
-        ask(None, dealt)
+        ask(None, options)
     assert list((tmp_path / "server" / "ready").iterdir()) == []
     answer = ask(make_policy(truncation="one-bit"), one_bit)
     assert [weakness.name for weakness in answer.weaknesses] == ["one-bit"]
@@ -104,16 +104,16 @@ def test_clients_have_rules_of_their_own(ask: Callable[..., Any], tmp_path: Path
 def test_the_commands_name_what_they_accept_and_got(key_folder: Path, tmp_path: Path) -> None:
     words = ["serve", DIGITS, "--keys", key_folder, "--input-range", 0, 1]
     words += ["--state", tmp_path / "server"]
-    asked = ["--keys", key_folder, "--state", tmp_path / "client", "--input", SEVEN]
+    arguments = ["--keys", key_folder, "--state", tmp_path / "client", "--input", SEVEN]
     with listening(*words) as (_, address):
-        assert privet("infer", address, *asked)["weaknesses"] == []
-        refused = privet("infer", address, *asked, "--truncation", "one-bit", code=4)
-        assert refused["error"]["type"] == "NotAccepted"
+        assert privet("infer", address, *arguments)["weaknesses"] == []
+        reply = privet("infer", address, *arguments, "--truncation", "one-bit", code=4)
+        assert reply["error"]["type"] == "NotAccepted"
     with listening(*words, "--truncation", "one-bit", "--answers-per-hour", 1) as (_, address):
-        report = privet("infer", address, *asked, "--truncation", "one-bit")
+        report = privet("infer", address, *arguments, "--truncation", "one-bit")
         assert report["weaknesses"] == ["one-bit"]
-        refused = privet("infer", address, *asked, "--timeout", 3, code=4)
-        assert refused["error"]["type"] == "PeerBusy"
+        reply = privet("infer", address, *arguments, "--timeout", 3, code=4)
+        assert reply["error"]["type"] == "PeerBusy"
 
 
 def test_a_stream_is_served_only_where_values_may_be_revealed(
@@ -124,9 +124,9 @@ def test_a_stream_is_served_only_where_values_may_be_revealed(
     sample = np.zeros((1, 6))
 
     async def ask(policy: Policy | None, times: int) -> None:
-        async with pair(tmp_path / "program", key_folder, cipher=BFV, policy=policy) as it:
+        async with pair(tmp_path / "program", key_folder, cipher=BFV, policy=policy) as parties:
             for _ in range(times):
-                await it.data.integers([sample])
+                await parties.data.integers([sample])
 
     with pytest.raises(PrivetError, match="does not accept suite stream"):
         asyncio.run(ask(make_policy(), 1))
@@ -144,19 +144,19 @@ def test_a_server_of_suite_ckks_floods_lightly_only_if_both_sides_say_so(
     np.save(tmp_path / "x.npy", np.zeros((1, 1, 8, 8), np.float32))
     words = ["serve", SMOOTH, "--suite", "ckks", "--keys", key_folder]
     words += ["--state", tmp_path / "state", "--input-range", 0, 1]
-    asked = ["--suite", "ckks", "--keys", key_folder, "--input", tmp_path / "x.npy"]
+    arguments = ["--suite", "ckks", "--keys", key_folder, "--input", tmp_path / "x.npy"]
     with listening(*words, "--flooding", "light") as (_, address):
-        refused = privet("infer", address, *asked, code=4)["error"]
-        assert refused["type"] == "NotAccepted"
-        assert "floods its results lightly" in refused["message"]
-        report = privet("infer", address, *asked, "--flooding", "light")
+        error = privet("infer", address, *arguments, code=4)["error"]
+        assert error["type"] == "NotAccepted"
+        assert "floods its results lightly" in error["message"]
+        report = privet("infer", address, *arguments, "--flooding", "light")
         assert report["weaknesses"] == ["light-flooding"]
     with listening(*words, "--answers-per-hour", 1) as (_, address):
-        assert privet("infer", address, *asked)["weaknesses"] == []
+        assert privet("infer", address, *arguments)["weaknesses"] == []
     with listening(*words, "--answers-per-hour", 1) as (_, address):
-        refused = privet("infer", address, *asked, code=4)["error"]
-        assert refused["type"] == "PeerBusy"
-        assert "1 answers in an hour" in refused["message"]
+        error = privet("infer", address, *arguments, code=4)["error"]
+        assert error["type"] == "PeerBusy"
+        assert "1 answers in an hour" in error["message"]
 
 
 def test_a_server_of_suite_ckks_turns_a_revoked_client_away(
@@ -167,10 +167,10 @@ def test_a_server_of_suite_ckks_turns_a_revoked_client_away(
     path.write_text("")
     words = ["serve", SMOOTH, "--suite", "ckks", "--keys", key_folder]
     words += ["--state", tmp_path / "state", "--input-range", 0, 1, "--revoked", path]
-    asked = ["--suite", "ckks", "--keys", key_folder, "--input", tmp_path / "x.npy"]
+    arguments = ["--suite", "ckks", "--keys", key_folder, "--input", tmp_path / "x.npy"]
     with listening(*words) as (_, address):
-        assert privet("infer", address, *asked)["weaknesses"] == []
+        assert privet("infer", address, *arguments)["weaknesses"] == []
         path.write_text(keys.fingerprint(key_folder / "client.pem"))
-        refused = privet("infer", address, *asked, code=4)["error"]
-        assert refused["type"] == "NotAccepted"
-        assert "this certificate was revoked" in refused["message"]
+        error = privet("infer", address, *arguments, code=4)["error"]
+        assert error["type"] == "NotAccepted"
+        assert "this certificate was revoked" in error["message"]

@@ -56,14 +56,14 @@ def mapped(pid: int) -> int:
 
 
 @contextmanager
-def squeezed(pid: int, what: int, most: int) -> Iterator[None]:
+def squeezed(pid: int, kind: int, most: int) -> Iterator[None]:
     """A process may have no more than `most` of something for a while."""
-    before = resource.prlimit(pid, what)
-    resource.prlimit(pid, what, (most, before[1]))
+    before = resource.prlimit(pid, kind)
+    resource.prlimit(pid, kind, (most, before[1]))
     try:
         yield
     finally:
-        resource.prlimit(pid, what, before)
+        resource.prlimit(pid, kind, before)
 
 
 def local(scene: Scene) -> str:
@@ -76,19 +76,19 @@ def infer(scene: Scene, *options: object) -> tuple[int, str]:
     words: list[object] = ["infer", local(scene), "digits"]
     words += ["--keys", scene.keys, "--state", scene.folder / "client", "--input", SEVEN, "--json"]
     command = [*PRIVET, *map(str, [*words, *options])]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=SOON, check=False)
-    reply = json.loads(done.stdout.splitlines()[-1])
-    if done.returncode:
-        return done.returncode, str(reply["error"]["message"])
+    process = subprocess.run(command, capture_output=True, text=True, timeout=SOON, check=False)
+    reply = json.loads(process.stdout.splitlines()[-1])
+    if process.returncode:
+        return process.returncode, str(reply["error"]["message"])
     return 0, str(int(np.argmax(reply["output"])))
 
 
 def check_stores(folder: Path) -> None:
     """No side offers what it has spent."""
     for side in ("state/server", "client/client"):
-        spent = {path.name for path in (folder / side / "spent").iterdir()}
+        markers = {path.name for path in (folder / side / "spent").iterdir()}
         ready = {path.name.partition(".")[0] for path in (folder / side / "ready").iterdir()}
-        assert not spent & ready, side
+        assert not markers & ready, side
 
 
 def test_a_service_needs_some_files_and_says_how_many(tmp_path: Path, key_folder: Path) -> None:
@@ -127,19 +127,19 @@ def test_a_worker_without_files_fails_its_job_at_once_and_says_why(
     with serving(tmp_path, key_folder, "--cores", 1) as scene:
         assert infer(scene) == (0, "7")
         (worker,) = below(scene.process.process.pid)
-        seen = {}
-        for more in (0, 1, 2, 4):
-            with squeezed(worker, resource.RLIMIT_NOFILE, files(worker) + more):
-                seen[more] = infer(scene)
-        assert seen[0][0] == 4
-        assert "open files" in seen[0][1]
+        outcomes = {}
+        for extra in (0, 1, 2, 4):
+            with squeezed(worker, resource.RLIMIT_NOFILE, files(worker) + extra):
+                outcomes[extra] = infer(scene)
+        assert outcomes[0][0] == 4
+        assert "open files" in outcomes[0][1]
         lines = [json.loads(line) for line in capfd.readouterr().err.splitlines() if line[0] == "{"]
-        why = [line["why"] for line in lines if line["message"] == "job failed"]
+        reasons = [line["why"] for line in lines if line["message"] == "job failed"]
         # A client whose session breaks may not hear the reason, which the log always has.
-        assert len([it for it in why if "open files" in it]) == sum(
-            code != 0 for code, _ in seen.values()
+        assert len([reason for reason in reasons if "open files" in reason]) == sum(
+            code != 0 for code, _ in outcomes.values()
         )
-        figures.append(f"files beyond those open: {sorted(seen.items())}")
+        figures.append(f"files beyond those open: {sorted(outcomes.items())}")
         assert infer(scene) == (0, "7")
         assert below(scene.process.process.pid) == [worker], "it is the same process"
         assert scene.process.end(signal.SIGTERM) == 0
@@ -186,8 +186,8 @@ def test_a_worker_without_memory_dies_alone_and_its_job_runs_again(
 def ask(place: Gateway) -> tuple[int, str]:
     """What a gateway answers to a question: the status, and the class or the error's text."""
     data = IMAGES[:1].ravel().astype(float).tolist()
-    given = {"name": "input", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": data}
-    body = json.dumps({"inputs": [given]}).encode()
+    input_tensor = {"name": "input", "datatype": "FP32", "shape": [1, 1, 8, 8], "data": data}
+    body = json.dumps({"inputs": [input_tensor]}).encode()
     url = f"http://{place.places['rest']}/v2/models/digits/infer"
     try:
         with urllib.request.urlopen(urllib.request.Request(url, body), timeout=SOON) as reply:
@@ -210,22 +210,24 @@ def test_a_gateway_refuses_for_want_of_files_or_memory_and_goes_on(
         pid = place.process.process.pid
         right = ask(place)
         assert right[0] == 200
-        seen: dict[Any, tuple[int, str]] = {}
+        outcomes: dict[Any, tuple[int, str]] = {}
         # The call to the gateway takes one file itself.
-        for more in (1, 3, 5):
-            with squeezed(pid, resource.RLIMIT_NOFILE, files(pid) + more):
-                seen[more] = ask(place)
-        for more in (0, 1 << 20, 32 << 20):
-            with squeezed(pid, resource.RLIMIT_AS, mapped(pid) + more):
-                seen["memory", more] = ask(place)
-        figures.append(f"gateway: {seen}")
+        for extra in (1, 3, 5):
+            with squeezed(pid, resource.RLIMIT_NOFILE, files(pid) + extra):
+                outcomes[extra] = ask(place)
+        for extra in (0, 1 << 20, 32 << 20):
+            with squeezed(pid, resource.RLIMIT_AS, mapped(pid) + extra):
+                outcomes["memory", extra] = ask(place)
+        figures.append(f"gateway: {outcomes}")
         # Without any memory more, a call may not even be read.
-        if seen["memory", 0][0] == 0:
-            del seen["memory", 0]
-        for what, (status, text) in seen.items():
-            word = "memory" if isinstance(what, tuple) else "open files"
-            assert (status, text) == right or (status == 503 and word in text), (what, seen)
-        assert {seen[what][0] for what in seen if what == 1 or isinstance(what, tuple)} == {503}
+        if outcomes["memory", 0][0] == 0:
+            del outcomes["memory", 0]
+        for limit, (status, text) in outcomes.items():
+            word = "memory" if isinstance(limit, tuple) else "open files"
+            assert (status, text) == right or (status == 503 and word in text), (limit, outcomes)
+        assert {
+            outcomes[limit][0] for limit in outcomes if limit == 1 or isinstance(limit, tuple)
+        } == {503}
         assert ask(place) == right
         assert place.process.process.poll() is None
     check_stores(tmp_path)
@@ -236,17 +238,17 @@ def test_a_dealer_without_memory_fails_what_it_was_asked_for_and_goes_on(
 ) -> None:
     put_digits(tmp_path / "repository")
     with (
-        listening("dealer", "--keys", key_folder) as (dealer, at),
-        serving(tmp_path, key_folder, "--cores", 1, "--dealer", at) as scene,
+        listening("dealer", "--keys", key_folder) as (dealer, address),
+        serving(tmp_path, key_folder, "--cores", 1, "--dealer", address) as scene,
     ):
         pid = dealer.process.pid
         assert infer(scene, "--suite", "fss") == (0, "7")
-        seen = {}
-        for more in (0, 32 << 20):
-            with squeezed(pid, resource.RLIMIT_AS, mapped(pid) + more):
-                seen[more] = infer(scene, "--suite", "fss")
-        figures.append(f"dealer: {seen}")
-        assert {code for code, _ in seen.values()} == {4}
+        outcomes = {}
+        for extra in (0, 32 << 20):
+            with squeezed(pid, resource.RLIMIT_AS, mapped(pid) + extra):
+                outcomes[extra] = infer(scene, "--suite", "fss")
+        figures.append(f"dealer: {outcomes}")
+        assert {code for code, _ in outcomes.values()} == {4}
         assert infer(scene, "--suite", "fss") == (0, "7")
         assert dealer.process.poll() is None
         failed = dealer.until(lambda line: line["event"] == "failed")
@@ -260,17 +262,17 @@ def test_a_dealer_without_files_fails_what_it_was_asked_for_and_goes_on(
 ) -> None:
     put_digits(tmp_path / "repository")
     with (
-        listening("dealer", "--keys", key_folder) as (dealer, at),
-        serving(tmp_path, key_folder, "--cores", 1, "--dealer", at) as scene,
+        listening("dealer", "--keys", key_folder) as (dealer, address),
+        serving(tmp_path, key_folder, "--cores", 1, "--dealer", address) as scene,
     ):
         pid = dealer.process.pid
         assert infer(scene, "--suite", "fss") == (0, "7")
-        seen = {}
-        for more in (0, 2):
-            with squeezed(pid, resource.RLIMIT_NOFILE, files(pid) + more):
-                seen[more] = infer(scene, "--suite", "fss")
-        figures.append(f"dealer: {seen}")
-        assert seen[0][0] == 4
+        outcomes = {}
+        for extra in (0, 2):
+            with squeezed(pid, resource.RLIMIT_NOFILE, files(pid) + extra):
+                outcomes[extra] = infer(scene, "--suite", "fss")
+        figures.append(f"dealer: {outcomes}")
+        assert outcomes[0][0] == 4
         assert infer(scene, "--suite", "fss") == (0, "7")
         assert dealer.process.poll() is None
     check_stores(tmp_path)

@@ -32,8 +32,8 @@ def network() -> onnx.ModelProto:
         node("LessOrEqual", ["larger", "half"], ["small"]),
         node("Where", ["small", "larger", "half"], ["y"]),
     ]
-    for index, it in enumerate(nodes):
-        it.name = f"{it.op_type}{index}"
+    for index, operator in enumerate(nodes):
+        operator.name = f"{operator.op_type}{index}"
     return model(nodes, {"x": (5, 6)}, ["y"], {**weights, "half": np.float32(0.5)})
 
 
@@ -48,12 +48,12 @@ def test_selections_are_the_executors_at_the_cost_of_the_forecast(name: str) -> 
     np.testing.assert_allclose(reals, expected(proto, inputs)[0], atol=8 * 2.0**-12)
     forecast = result.config.plan(compiled.program).figures["forecast"]
     assert result.online.rounds == forecast["online_rounds"]
-    sent = result.online.bytes_client, result.online.bytes_server
-    assert sent == (forecast["online_bytes_client"], forecast["online_bytes_server"])
+    bytes_sent = result.online.bytes_client, result.online.bytes_server
+    assert bytes_sent == (forecast["online_bytes_client"], forecast["online_bytes_server"])
 
 
 def test_no_number_is_made_of_a_comparison_that_one_choice_reads() -> None:
-    operations = [it.op for it in privet.compile(network()).program.operations]
+    operations = [operation.op for operation in privet.compile(network()).program.operations]
     assert operations.count("select") == 2
     assert not {"step", "mul"} & set(operations)
 

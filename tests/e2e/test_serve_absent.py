@@ -50,16 +50,16 @@ def test_abandoned_requests_delay_nobody(tmp_path: Path, figures: list[str]) -> 
             await once()
             alone = await once()
             ids = [await absent.request("digits") for _ in range(ABANDONED)]
-            beside = await once()
+            crowded = await once()
             # Who comes back in time finds its jobs; the others are ended.
             assert (await absent.good("GET", f"/v2/jobs/{ids[0]}"))["state"] == "queued"
-            return alone, beside
+            return alone, crowded
 
     options = ("--cores", 1, "--grace", 5, "--absent", 20)
     with serving(tmp_path, tmp_path / "keys", *options) as scene:
-        alone, beside = asyncio.run(main(scene.address))
-    assert beside < 3 * alone + 1.0
-    figures.append(f"an inference alone {alone:.2f} s, beside 50 abandoned {beside:.2f} s")
+        alone, with_others = asyncio.run(main(scene.address))
+    assert with_others < 3 * alone + 1.0
+    figures.append(f"an inference alone {alone:.2f} s, beside 50 abandoned {with_others:.2f} s")
 
 
 def test_stopped_clients_delay_nobody_for_long(tmp_path: Path, figures: list[str]) -> None:
@@ -92,37 +92,37 @@ def test_stopped_clients_delay_nobody_for_long(tmp_path: Path, figures: list[str
             await once(client)
             alone = await once(client)
             # Somebody has the core while the others ask. It calls, so it is there.
-            held = await holder.request("digits")
-            while (await holder.good("GET", f"/v2/jobs/{held}?wait=1"))["state"] != "preparing":
+            job = await holder.request("digits")
+            while (await holder.good("GET", f"/v2/jobs/{job}?wait=1"))["state"] != "preparing":
                 pass
-            started = [stack.enter_context(infer(address, name)) for name in names]
+            processes = [stack.enter_context(infer(address, name)) for name in names]
             for other in others:
                 while not (await other.good("GET", "/v2/jobs"))["jobs"]:
                     await holder.good("GET", "/v2/jobs")
                     await asyncio.sleep(0.05)
-            for process in started:
+            for process in processes:
                 process.send_signal(signal.SIGSTOP)
-            await holder.good("DELETE", f"/v2/jobs/{held}")
-            beside = await once(client)
+            await holder.good("DELETE", f"/v2/jobs/{job}")
+            crowded = await once(client)
             # Those that go on find their jobs.
-            for process in started:
+            for process in processes:
                 process.send_signal(signal.SIGCONT)
                 assert await asyncio.to_thread(process.wait, SOON) == 0
-            return alone, beside
+            return alone, crowded
 
     def infer(address: str, name: str) -> subprocess.Popen[bytes]:
-        mine = tmp_path / f"{name} keys"
-        mine.mkdir()
-        shutil.copy(tmp_path / "keys" / "ca.pem", mine)
+        identity = tmp_path / f"{name} keys"
+        identity.mkdir()
+        shutil.copy(tmp_path / "keys" / "ca.pem", identity)
         for suffix in ("pem", "key"):
-            shutil.copy(tmp_path / "keys" / f"{name}.{suffix}", mine / f"client.{suffix}")
-        words = ["infer", address, "--keys", mine, "--state", tmp_path / f"{name} state"]
+            shutil.copy(tmp_path / "keys" / f"{name}.{suffix}", identity / f"client.{suffix}")
+        words = ["infer", address, "--keys", identity, "--state", tmp_path / f"{name} state"]
         words += ["--input", tmp_path / "seven.npy"]
         return subprocess.Popen([*PRIVET, *map(str, words)], stdout=subprocess.DEVNULL)
 
     with serving(tmp_path, tmp_path / "keys", "--cores", 1, "--grace", 30) as scene:
-        alone, beside = asyncio.run(main(scene.address))
-    assert beside < 3 * alone + LATE_SECONDS + Limits().answer_seconds + 2.0
+        alone, with_others = asyncio.run(main(scene.address))
+    assert with_others < 3 * alone + LATE_SECONDS + Limits().answer_seconds + 2.0
     figures.append(
-        f"an inference alone {alone:.2f} s, beside {STOPPED} stopped clients {beside:.2f} s"
+        f"an inference alone {alone:.2f} s, beside {STOPPED} stopped clients {with_others:.2f} s"
     )

@@ -74,8 +74,8 @@ def service(tmp_path_factory: pytest.TempPathFactory, key_folder: Path) -> Itera
 
 def ask(scene: Scene, model: str, *words: object, code: int = 0) -> dict[str, Any]:
     """What `privet infer` prints for programs."""
-    how = ("--keys", scene.keys, "--state", scene.folder / "client", *words)
-    return privet("infer", f"https://{scene.address}", model, *how, code=code)
+    options = ("--keys", scene.keys, "--state", scene.folder / "client", *words)
+    return privet("infer", f"https://{scene.address}", model, *options, code=code)
 
 
 def scores(x: np.ndarray) -> np.ndarray:
@@ -92,9 +92,9 @@ def test_the_command_predicts_and_prints(service: Scene) -> None:
     assert answer["layers"] == []
     command = [*PRIVET, "infer", f"https://{service.address}", "smooth", "--suite", "ckks"]
     command += ["--keys", str(service.keys), "--input", str(SEVEN)]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    text = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     for part in ("Prediction: class 7", "offline", "online", "Suite ckks (semi-honest), program"):
-        assert part in shown
+        assert part in text
 
 
 def test_inputs_from_arrays_are_those_of_the_model(service: Scene, tmp_path: Path) -> None:
@@ -127,19 +127,19 @@ def test_wrong_calls_are_refused_before_anything_is_sent(service: Scene, tmp_pat
     np.save(tmp_path / "wide.npy", np.zeros((1, 1, 9, 8)))
     np.save(tmp_path / "many.npy", np.zeros((5, 1, 8, 8)))
     np.save(tmp_path / "large.npy", np.full((1, 1, 8, 8), 1e6))
-    asked = ("--suite", "ckks", "--input")
-    for name, said in (("wide", "[1, 1, 9, 8]"), ("many", "5"), ("large", "reaches 1e+06")):
-        refused = ask(service, "smooth", *asked, tmp_path / f"{name}.npy", code=2)["error"]
-        assert refused["type"] == "InputError"
-        assert said in refused["message"]
-    refused = ask(service, "smooth", *asked, SEVEN, "--notice", "1", code=2)["error"]
-    assert "prepares nothing ahead" in refused["message"]
-    refused = ask(service, "smooth", "--input", SEVEN, code=2)["error"]
-    assert "not offered in gmw" in refused["message"]
-    refused = ask(service, "digits", *asked, SEVEN, code=2)["error"]
-    assert "not offered in ckks" in refused["message"]
-    refused = ask(service, "smooth", *asked, SEVEN, "--program-hash", "0" * 64, code=4)["error"]
-    assert refused["type"] == "PeerMisbehaved"
+    options = ("--suite", "ckks", "--input")
+    for name, message in (("wide", "[1, 1, 9, 8]"), ("many", "5"), ("large", "reaches 1e+06")):
+        error = ask(service, "smooth", *options, tmp_path / f"{name}.npy", code=2)["error"]
+        assert error["type"] == "InputError"
+        assert message in error["message"]
+    error = ask(service, "smooth", *options, SEVEN, "--notice", "1", code=2)["error"]
+    assert "prepares nothing ahead" in error["message"]
+    error = ask(service, "smooth", "--input", SEVEN, code=2)["error"]
+    assert "not offered in gmw" in error["message"]
+    error = ask(service, "digits", *options, SEVEN, code=2)["error"]
+    assert "not offered in ckks" in error["message"]
+    error = ask(service, "smooth", *options, SEVEN, "--program-hash", "0" * 64, code=4)["error"]
+    assert error["type"] == "PeerMisbehaved"
 
 
 def test_a_service_that_is_full_says_so(service: Scene) -> None:
@@ -147,19 +147,19 @@ def test_a_service_that_is_full_says_so(service: Scene) -> None:
         url = f"https://{service.address}/v2/models/smooth/versions/1/session"
         async with aiohttp.ClientSession() as web:
             context = tls(service.keys, "client")
-            held = [await web.ws_connect(url, ssl=context) for _ in range(SESSIONS_PER_CLIENT)]
-            asked = ("--suite", "ckks", "--input", SEVEN)
-            refused = await asyncio.to_thread(ask, service, "smooth", *asked, code=4)
-            assert not any(socket.closed for socket in held)
-            return refused
+            sockets = [await web.ws_connect(url, ssl=context) for _ in range(SESSIONS_PER_CLIENT)]
+            options = ("--suite", "ckks", "--input", SEVEN)
+            reply = await asyncio.to_thread(ask, service, "smooth", *options, code=4)
+            assert not any(socket.closed for socket in sockets)
+            return reply
 
-    refused = asyncio.run(crowd())["error"]
-    assert refused["type"] == "PeerBusy"
-    assert "429" in refused["message"]
+    error = asyncio.run(crowd())["error"]
+    assert error["type"] == "PeerBusy"
+    assert "429" in error["message"]
     ask(service, "rare", "--suite", "ckks", "--input", SEVEN)
-    refused = ask(service, "rare", "--suite", "ckks", "--input", SEVEN, code=4)["error"]
-    assert refused["type"] == "PeerBusy"
-    assert "more than 1 inferences in a minute" in refused["message"]
+    error = ask(service, "rare", "--suite", "ckks", "--input", SEVEN, code=4)["error"]
+    assert error["type"] == "PeerBusy"
+    assert "more than 1 inferences in a minute" in error["message"]
 
 
 def test_a_token_that_is_asked_for(key_folder: Path, tmp_path: Path) -> None:
@@ -167,15 +167,15 @@ def test_a_token_that_is_asked_for(key_folder: Path, tmp_path: Path) -> None:
     digest = hashlib.sha256(TOKEN.encode()).hexdigest()
     (tmp_path / "tokens").write_text(f"{digest} visitors\n")
     with serving(tmp_path, key_folder, "--tokens", tmp_path / "tokens") as scene:
-        asked = ("--suite", "ckks", "--input", SEVEN)
-        assert "asks for a token" in ask(scene, "smooth", *asked, code=4)["error"]["message"]
-        command = [*PRIVET, "infer", f"https://{scene.address}", "smooth", *map(str, asked)]
+        options = ("--suite", "ckks", "--input", SEVEN)
+        assert "asks for a token" in ask(scene, "smooth", *options, code=4)["error"]["message"]
+        command = [*PRIVET, "infer", f"https://{scene.address}", "smooth", *map(str, options)]
         command += ["--keys", str(key_folder), "--json"]
         environment = {**os.environ, "PRIVET_TOKEN": TOKEN}
-        done = subprocess.run(
+        process = subprocess.run(
             command, capture_output=True, text=True, timeout=120, check=True, env=environment
         )
-        assert int(np.argmax(json.loads(done.stdout)["output"])) == 7
+        assert int(np.argmax(json.loads(process.stdout)["output"])) == 7
 
 
 def test_a_killed_client_gives_its_place_back(service: Scene, tmp_path: Path) -> None:
@@ -192,11 +192,11 @@ def test_a_killed_client_gives_its_place_back(service: Scene, tmp_path: Path) ->
             command = [*PRIVET, "infer", f"https://{service.address}", "wide", "--suite", "ckks"]
             command += ["--keys", str(service.keys), "--input", str(SEVEN)]
             with subprocess.Popen(command, stdout=subprocess.DEVNULL) as process:
-                await until(operator, lambda it: it["queues"]["ready"]["length"] == 1)
+                await until(operator, lambda snapshot: snapshot["queues"]["ready"]["length"] == 1)
                 state = await operator.good("GET", "/v2/state")
                 assert state["machines"][0]["memory_taken"] > before
                 process.send_signal(signal.SIGKILL)
-            await until(operator, lambda it: it["queues"]["ready"]["length"] == 0)
+            await until(operator, lambda snapshot: snapshot["queues"]["ready"]["length"] == 0)
             await listening
             await caller.good("DELETE", f"/v2/jobs/{notice}")
             assert await settled(operator) == before
@@ -216,7 +216,7 @@ async def until(operator: ServiceCaller, holds: Callable[[dict[str, Any]], bool]
 
 async def settled(operator: ServiceCaller) -> int:
     """The memory that processes have once nothing runs."""
-    state = await until(operator, lambda it: not it["running"])
+    state = await until(operator, lambda snapshot: not snapshot["running"])
     assert state["machines"][0]["cores_taken"] == 0
     return int(state["machines"][0]["memory_taken"])
 
@@ -225,13 +225,13 @@ def test_suites_share_the_machine(service: Scene, tmp_path: Path) -> None:
     """Clients of three suites at once: all are served, none has what another has."""
     x = np.random.default_rng(5).uniform(0, 1, (ROUNDS, 1, 1, 8, 8))
 
-    async def watch(operator: ServiceCaller, seen: list[dict[str, Any]]) -> None:
+    async def watch(operator: ServiceCaller, states: list[dict[str, Any]]) -> None:
         while True:
             state = await operator.good("GET", "/v2/state")
             (machine,) = state["machines"]
             assert machine["cores_taken"] <= machine["cores"] == CORES
             assert machine["memory_taken"] <= machine["memory"]
-            seen.append(state)
+            states.append(state)
             await asyncio.sleep(0.05)
 
     async def shares(client: ServiceClient, suite: str) -> None:
@@ -247,13 +247,13 @@ def test_suites_share_the_machine(service: Scene, tmp_path: Path) -> None:
     async def act() -> None:
         credentials = Credentials.from_directory(service.keys, "client")
         url, state = f"https://{service.address}", service.folder / "mixed"
-        seen: list[dict[str, Any]] = []
+        states: list[dict[str, Any]] = []
         async with (
             ServiceCaller(service.address, service.keys, tmp_path / "o", "operator") as operator,
             ServiceClient(url, credentials, state=state) as client,
         ):
             before = await settled(operator)
-            watching = asyncio.create_task(watch(operator, seen))
+            watching = asyncio.create_task(watch(operator, states))
             async with asyncio.TaskGroup() as group:
                 for suite in ("gmw", "fss"):
                     group.create_task(shares(client, suite))
@@ -268,20 +268,20 @@ def test_suites_share_the_machine(service: Scene, tmp_path: Path) -> None:
             last = await operator.good("GET", "/v2/state")
             metrics = await operator.good("GET", "/metrics")
         assert_apart(last["timeline"])
-        done = [run for run in last["timeline"] if run["failure"] is None]
+        runs = [run for run in last["timeline"] if run["failure"] is None]
         for model in ("smooth", "wide"):
-            infers = [it for it in done if it["model"] == f"{model}/1" and it["phase"] == "on"]
+            infers = [run for run in runs if run["model"] == f"{model}/1" and run["phase"] == "on"]
             assert len(infers) >= ROUNDS
-        assert {run["suite"].split()[0].split("-")[0] for run in done} >= {"gmw", "fss", "ckks"}
+        assert {run["suite"].split()[0].split("-")[0] for run in runs} >= {"gmw", "fss", "ckks"}
         # Each suite waited for another at some time.
-        waiting = [it for state in seen for it in state["queues"]["ready"]["first"]]
-        assert "ckks" in {it["suite"] for it in waiting}
+        waiting = [job for state in states for job in state["queues"]["ready"]["first"]]
+        assert "ckks" in {job["suite"] for job in waiting}
         for suite, model in (("gmw", "digits"), ("fss", "digits"), ("ckks", "smooth")):
-            counted = [
+            lines = [
                 line for line in metrics.splitlines() if f'model="{model}/1",phase="on"' in line
             ]
             assert any(
-                "privet_job_seconds_count" in it and f'suite="{suite}' in it for it in counted
+                "privet_job_seconds_count" in line and f'suite="{suite}' in line for line in lines
             )
 
     asyncio.run(act())
@@ -290,8 +290,8 @@ def test_suites_share_the_machine(service: Scene, tmp_path: Path) -> None:
 def assert_apart(runs: list[dict[str, Any]]) -> None:
     """No core was lent to two jobs at once."""
     for core in range(CORES):
-        mine = sorted(
+        spans = sorted(
             (run["started"], run["ended"], run["job"]) for run in runs if core in run["cores"]
         )
-        for (_, end, first), (start, _, second) in itertools.pairwise(mine):
+        for (_, end, first), (start, _, second) in itertools.pairwise(spans):
             assert end <= start + 1e-3, f"{first} and {second} had core {core} at once"

@@ -41,11 +41,11 @@ def descriptors(pid: int) -> int:
     return len(list(Path(f"/proc/{pid}/fd").iterdir()))
 
 
-async def client(scene: Scene, role: str, until: float, kinds: Counter[str]) -> None:
+async def client(scene: Scene, role: str, deadline: float, kinds: Counter[str]) -> None:
     """Asks again and again, every other time with a notice."""
     state = scene.folder / "clients" / role
     async with ServiceCaller(scene.address, scene.keys, state, role) as caller:
-        while time.monotonic() < until:
+        while time.monotonic() < deadline:
             notice = None
             if kinds["asked"] % 2:
                 notice = await caller.notify("digits")
@@ -73,11 +73,11 @@ def test_fifty_clients_at_once(tmp_path: Path, figures: list[str]) -> None:
 
     async def crowd(scene: Scene) -> tuple[int, int]:
         asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(CLIENTS))
-        until = time.monotonic() + SECONDS
+        deadline = time.monotonic() + SECONDS
         pid = scene.process.process.pid
         async with asyncio.TaskGroup() as group:
             for role in roles:
-                group.create_task(client(scene, role, until, kinds))
+                group.create_task(client(scene, role, deadline, kinds))
                 await asyncio.sleep(RAMP_SECONDS / CLIENTS)
             await asyncio.sleep(SECONDS / 4)
             early = resident(pid), descriptors(pid)

@@ -72,10 +72,10 @@ class Kept:
 
     def infer(self, name: str = "client", *words: object) -> dict[str, Any]:
         """A client's prediction, which must be right."""
-        address, *how = self.words(name)
+        address, *options = self.words(name)
         np.save(self.scene.folder / "x.npy", INPUT)
-        where = ("--input", self.scene.folder / "x.npy")
-        report = privet("infer", address, "kept", *how, *MODE, *where, *words)
+        input_options = ("--input", self.scene.folder / "x.npy")
+        report = privet("infer", address, "kept", *options, *MODE, *input_options, *words)
         expected = execute(self.compiled.program, self.compiled.weights, [INPUT]).outputs["y"]
         assert np.array_equal(np.array(report["output"]), expected)
         return report
@@ -101,7 +101,7 @@ class Kept:
     def fetched(self, failure: str = "none") -> int:
         """How many fetches have ended so."""
         line = f'privet_jobs_total{{failure="{failure}",phase="fetch"}} '
-        lines = [it for it in self.operator("/metrics").splitlines() if it.startswith(line)]
+        lines = [text for text in self.operator("/metrics").splitlines() if text.startswith(line)]
         return int(float(lines[0].removeprefix(line))) if lines else 0
 
 
@@ -112,11 +112,11 @@ def kept(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Kept]:
     for name in ("bob", "carol"):
         keys.issue(folder / "keys", name)
     for name in ("client", "bob", "carol"):
-        own = folder / f"of-{name}"
-        own.mkdir()
-        shutil.copy(folder / "keys" / "ca.pem", own)
+        identity = folder / f"of-{name}"
+        identity.mkdir()
+        shutil.copy(folder / "keys" / "ca.pem", identity)
         for kind in ("pem", "key"):
-            shutil.copy(folder / "keys" / f"{name}.{kind}", own / f"client.{kind}")
+            shutil.copy(folder / "keys" / f"{name}.{kind}", identity / f"client.{kind}")
     compiled = put(folder / "repository", 1)
     put_digits(folder / "repository")
     options = ("--encrypts", "weights", "--cores", 2, "--timeout", STALL)
@@ -141,16 +141,16 @@ def test_each_client_fetches_once(kept: Kept) -> None:
     assert kept.files() == first
     assert kept.fetched() == 2
     metrics = kept.operator("/metrics")
-    sent = 'privet_job_bytes_total{phase="fetch",sender="server"} '
-    (line,) = [it for it in metrics.splitlines() if it.startswith(sent)]
-    assert 2 * KEPT < float(line.removeprefix(sent)) < 2.2 * KEPT
-    audit = [json.loads(it) for it in (kept.scene.folder / "audit").read_text().splitlines()]
-    asked = [it for it in audit if it["event"] == "asked" and it["kind"] == "fetch"]
-    assert len({it["client"] for it in asked}) == len(asked) == 2
+    prefix = 'privet_job_bytes_total{phase="fetch",sender="server"} '
+    (line,) = [text for text in metrics.splitlines() if text.startswith(prefix)]
+    assert 2 * KEPT < float(line.removeprefix(prefix)) < 2.2 * KEPT
+    audit = [json.loads(text) for text in (kept.scene.folder / "audit").read_text().splitlines()]
+    requests = [entry for entry in audit if entry["event"] == "asked" and entry["kind"] == "fetch"]
+    assert len({request["client"] for request in requests}) == len(requests) == 2
     # Ciphertexts under another key, and other ones.
     assert set(kept.files("bob").values()).isdisjoint(first.values())
     state = kept.operator("/v2/state")
-    assert [it["phase"] for it in state["timeline"]].count("fetch") == 2
+    assert [run["phase"] for run in state["timeline"]].count("fetch") == 2
 
 
 def test_a_gateway_keeps_weights_as_well(kept: Kept) -> None:
@@ -159,40 +159,40 @@ def test_a_gateway_keeps_weights_as_well(kept: Kept) -> None:
     with (
         gateway(
             kept.scene.address, kept.scene.folder / "of-carol", state, *MODE, "--ahead", "kept=1"
-        ) as it,
-        it.client(HTTP) as client,
+        ) as front,
+        front.client(HTTP) as client,
     ):
         until(lambda: any((state / "client" / "kept").glob("*")))
-        given = HTTP.InferInput("x", list(INPUT.shape), "FP32")
-        given.set_data_from_numpy(INPUT)
-        output = client.infer("kept", [given]).as_numpy("y")
+        input_tensor = HTTP.InferInput("x", list(INPUT.shape), "FP32")
+        input_tensor.set_data_from_numpy(INPUT)
+        output = client.infer("kept", [input_tensor]).as_numpy("y")
     expected = execute(kept.compiled.program, kept.compiled.weights, [INPUT]).outputs["y"]
     assert np.allclose(output, expected, atol=1e-6)
 
 
 def test_what_is_of_no_use_any_more_is_fetched_anew(kept: Kept) -> None:
     kept.infer()
-    before, fetched = kept.files(), kept.fetched()
+    before, fetches = kept.files(), kept.fetched()
     for secret in (kept.scene.folder / "state" / "server" / "secrets").glob("kept-key-*"):
         secret.unlink()
     kept.infer()
     assert kept.files().keys() == before.keys()
     assert kept.files() != before
-    assert kept.fetched() == fetched + 1
+    assert kept.fetched() == fetches + 1
 
 
 def test_what_came_under_an_earlier_certificate_is_fetched_anew(kept: Kept) -> None:
     kept.infer()
-    (before, *_), fetched = kept.files(), kept.fetched()
+    (before, *_), fetches = kept.files(), kept.fetched()
     folder = kept.scene.folder / "client" / "client" / "kept"
     program, peer, suite, model = before.split("-")
     earlier = "-".join((program, peer[::-1], suite, model))
     (folder / before).rename(folder / earlier)
-    address, *how = kept.words()
-    report = privet("prepare", address, "kept", *how, *MODE, "--count", 1)
+    address, *options = kept.words()
+    report = privet("prepare", address, "kept", *options, *MODE, "--count", 1)
     assert len(report["prepared"]) == 1
     assert kept.files().keys() == {before, earlier}
-    assert kept.fetched() == fetched + 1
+    assert kept.fetched() == fetches + 1
     (folder / earlier).unlink()
 
 
@@ -206,27 +206,27 @@ def test_weights_of_two_services_of_one_program_stay(kept: Kept, tmp_path: Path)
     with serving(tmp_path, tmp_path / "keys", "--encrypts", "weights", "--cores", 2) as scene:
         other = Kept(scene, kept.compiled)
         (tmp_path / "client").symlink_to(kept.scene.folder / "client")
-        fetched = kept.fetched()
+        fetches = kept.fetched()
         kept.infer()
-        own = kept.files()
+        files = kept.files()
         for service in (other, kept, other):
             service.infer()
-        assert (kept.fetched() - fetched, other.fetched()) == (1, 1)
+        assert (kept.fetched() - fetches, other.fetched()) == (1, 1)
         assert len(kept.files()) == 2
         assert len({name.split("-")[0] for name in kept.files()}) == 1
-        for name in kept.files().keys() - own.keys():
+        for name in kept.files().keys() - files.keys():
             (kept.scene.folder / "client" / "client" / "kept" / name).unlink()
 
 
 @contextmanager
 def fetching(kept: Kept, name: str) -> Iterator[Running]:
     """A client over a slow link that fetches, with some of it on its disk."""
-    address, *how = kept.words(name)
-    words = ("prepare", address, "kept", *how, *MODE, "--link", SLOW, "--count", 1)
+    address, *options = kept.words(name)
+    words = ("prepare", address, "kept", *options, *MODE, "--link", SLOW, "--count", 1)
     folder = kept.scene.folder / name / "client" / "ready"
     with running(*words) as client:
         # The file has its whole length from its first moment.
-        until(lambda: any(it.stat().st_blocks > 1 << 10 for it in folder.glob("*.partial")))
+        until(lambda: any(path.stat().st_blocks > 1 << 10 for path in folder.glob("*.partial")))
         yield client
 
 
@@ -234,14 +234,14 @@ def test_a_client_that_is_killed_in_mid_fetch_has_nothing_and_others_are_served(
     kept: Kept,
 ) -> None:
     shutil.rmtree(kept.scene.folder / "bob", ignore_errors=True)
-    failed, fetched = kept.fetched("failed"), kept.fetched()
+    failed, fetches = kept.fetched("failed"), kept.fetched()
     with fetching(kept, "bob") as client:
         running = kept.operator("/v2/state")["running"]
-        assert [(it["phase"], len(it["cores"])) for it in running] == [("fetch", 1)]
-        address, *how = kept.words()
-        seven = privet("infer", address, "digits", *how, "--input", SEVEN)
+        assert [(run["phase"], len(run["cores"])) for run in running] == [("fetch", 1)]
+        address, *options = kept.words()
+        seven = privet("infer", address, "digits", *options, "--input", SEVEN)
         assert int(np.argmax(seven["output"])) == 7
-        assert (kept.fetched("failed"), kept.fetched()) == (failed, fetched)
+        assert (kept.fetched("failed"), kept.fetched()) == (failed, fetches)
         client.end(signal.SIGKILL)
     assert kept.files("bob") == {}
     until(lambda: kept.fetched("failed") == failed + 1)
@@ -251,13 +251,13 @@ def test_a_client_that_is_killed_in_mid_fetch_has_nothing_and_others_are_served(
 
 
 def test_a_timeout_holds_while_weights_come(kept: Kept) -> None:
-    address, *how = kept.words("carol")
+    address, *options = kept.words("carol")
     np.save(kept.scene.folder / "x.npy", INPUT)
-    where = ("--input", kept.scene.folder / "x.npy", "--link", SLOW, "--timeout", 2)
-    began = time.monotonic()
-    failed = privet("infer", address, "kept", *how, *MODE, *where, code=4)
+    input_options = ("--input", kept.scene.folder / "x.npy", "--link", SLOW, "--timeout", 2)
+    start = time.monotonic()
+    failed = privet("infer", address, "kept", *options, *MODE, *input_options, code=4)
     assert "had not come within 2.0 s" in failed["error"]["message"]
-    assert time.monotonic() - began < 6
+    assert time.monotonic() - start < 6
     assert kept.files("carol") == {}
     until(lambda: kept.operator("/v2/state")["running"] == [])
 
@@ -291,21 +291,21 @@ def test_a_grant_to_prepare_is_none_to_fetch(
                     await asyncio.sleep(0.05)
 
     monkeypatch.setattr(ServiceClient, "_fetch", nothing)
-    fetched = kept.fetched()
+    fetches = kept.fetched()
     asyncio.run(main())
-    assert kept.fetched() == fetched
+    assert kept.fetched() == fetches
     assert not list((tmp_path / "client" / "kept").iterdir())
 
 
 def test_a_new_version_is_fetched_as_well(kept: Kept) -> None:
     kept.infer()
-    fetched = kept.fetched()
+    fetches = kept.fetched()
     second = put(kept.scene.repository, 2)
     kept.scene.process.until(lambda line: _ready(line) == 2)
     first, kept.compiled = kept.compiled, second
     kept.infer()
     kept.compiled = first
-    assert kept.fetched() == fetched + 1
+    assert kept.fetched() == fetches + 1
     assert len(kept.files()) == 2
 
 
@@ -317,8 +317,8 @@ def _ready(line: dict[str, Any]) -> int:
 def test_a_service_refuses_by_default(tmp_path: Path, key_folder: Path) -> None:
     put_digits(tmp_path / "repository")
     with serving(tmp_path, key_folder, "--cores", 1) as scene:
-        how = ("--keys", key_folder, "--state", tmp_path / "c", "--input", SEVEN)
-        refused = privet("infer", f"https://{scene.address}", "digits", *how, *MODE, code=4)
-    said = "this server's policy does not accept encrypts weights: accepted for you: masks"
-    assert said in refused["error"]["message"]
+        options = ("--keys", key_folder, "--state", tmp_path / "c", "--input", SEVEN)
+        reply = privet("infer", f"https://{scene.address}", "digits", *options, *MODE, code=4)
+    message = "this server's policy does not accept encrypts weights: accepted for you: masks"
+    assert message in reply["error"]["message"]
     assert not any((tmp_path / "c" / "client" / "kept").glob("*"))

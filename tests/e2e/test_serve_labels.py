@@ -44,23 +44,23 @@ def test_labels_are_texts_and_maps_are_rows(
     front: Gateway, library: ModuleType, binary: bool
 ) -> None:
     names = ["output_label", "output_probability"]
-    wanted = run_plaintext(exported(MODEL), [{"X": X[:1]}], names)
-    given = library.InferInput("X", [1, 5], "FP32")
-    given.set_data_from_numpy(X[:1])
+    expected = run_plaintext(exported(MODEL), [{"X": X[:1]}], names)
+    input_tensor = library.InferInput("X", [1, 5], "FP32")
+    input_tensor.set_data_from_numpy(X[:1])
     form = {"binary_data": binary} if library is HTTP else {}
-    asked = [library.InferRequestedOutput(name, **form) for name in names]
+    outputs = [library.InferRequestedOutput(name, **form) for name in names]
     with front.client(library) as client:
         metadata = client.get_model_metadata(
             "all", **({"as_json": True} if library is GRPC else {})
         )
-        answer = client.infer("all", [given], outputs=asked)
-        alone = client.infer("labels", [given])
+        answer = client.infer("all", [input_tensor], outputs=outputs)
+        alone = client.infer("labels", [input_tensor])
     kinds = [(entry["name"], entry["datatype"]) for entry in metadata["outputs"]]
     assert kinds == [("output_label", "BYTES"), ("output_probability", "FP32")]
     label = [
         text.decode() if isinstance(text, bytes) else text for text in answer.as_numpy(names[0])
     ]
-    assert label == wanted[names[0]].tolist()
-    np.testing.assert_allclose(answer.as_numpy(names[1]), as_tensor(wanted[names[1]]), atol=5e-3)
+    assert label == expected[names[0]].tolist()
+    np.testing.assert_allclose(answer.as_numpy(names[1]), as_tensor(expected[names[1]]), atol=5e-3)
     assert alone.as_numpy(names[0]).tolist() == [label[0].encode()]
     assert alone.as_numpy(names[1]) is None

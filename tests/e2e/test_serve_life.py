@@ -84,8 +84,8 @@ def test_material_outlives_a_restart_and_jobs_do_not(folder: Path, key_folder: P
         ids["lost"] = await caller.request("digits", truncation="exact")
 
     async def second(caller: ServiceCaller) -> None:
-        lost = await caller.good("GET", f"/v2/jobs/{ids['lost']}")
-        assert (lost["outcome"], "restarted" in lost["reason"]) == ("failed", True)
+        document = await caller.good("GET", f"/v2/jobs/{ids['lost']}")
+        assert (document["outcome"], "restarted" in document["reason"]) == ("failed", True)
         stock = (await caller.good("GET", "/v2/models/digits"))["privet"]["stock"]
         assert list(stock.values()) == [1]
         request = await caller.request("digits", notice=ids["notice"])
@@ -157,13 +157,13 @@ def test_a_client_that_does_not_come_frees_its_cores(folder: Path, key_folder: P
 
         async def act(caller: ServiceCaller) -> None:
             idle = await caller.request("digits")
-            seen, job = 0, {"outcome": None}
+            sequence, job = 0, {"outcome": None}
             while job["outcome"] is None:
-                job = await caller.good("GET", f"/v2/jobs/{idle}?wait=10&seen={seen}")
-                seen = job["sequence"]
+                job = await caller.good("GET", f"/v2/jobs/{idle}?wait=10&seen={sequence}")
+                sequence = job["sequence"]
             assert (job["outcome"], "did not come" in job["reason"]) == ("failed", True)
-            done, _ = await caller.follow(await caller.request("digits"), [SEVEN])
-            assert done["outcome"] == "done"
+            document, _ = await caller.follow(await caller.request("digits"), [SEVEN])
+            assert document["outcome"] == "done"
 
         visit(scene, act)
 
@@ -202,7 +202,7 @@ def test_what_operators_see_in_a_terminal(folder: Path, key_folder: Path) -> Non
             {"model": "digits/1", "suite": "gmw linear exact tables", "entries": 1}
         ]
         command = [*PRIVET, *map(str, words), "--once"]
-        shown = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        text = subprocess.run(command, capture_output=True, text=True, check=True).stdout
         for part in (
             "ready",
             "transit",
@@ -211,9 +211,9 @@ def test_what_operators_see_in_a_terminal(folder: Path, key_folder: Path) -> Non
             "local   0",
             "T_pre",
         ):
-            assert part in shown
-        refused = privet(*words, "--role", "client", code=2)
-        assert "operators" in refused["error"]["message"]
+            assert part in text
+        reply = privet(*words, "--role", "client", code=2)
+        assert "operators" in reply["error"]["message"]
 
 
 @pytest.mark.parametrize(

@@ -121,8 +121,8 @@ def test_two_hosts(scene: Scene, tmp_path: Path) -> None:
 
 
 def test_without_material_it_may_wait_or_refuse(scene: Scene) -> None:
-    refused = scene.infer("--when-dry", "refuse", code=4)["error"]
-    assert refused["type"] == "MaterialError"
+    error = scene.infer("--when-dry", "refuse", code=4)["error"]
+    assert error["type"] == "MaterialError"
     late = scene.infer("--when-dry", "wait", "--timeout", 1, code=4)["error"]
     assert "privet prepare" in late["message"]
     assert scene.prepare(f"{MODEL}=1", "--count", 5)["ready"] == 1
@@ -133,7 +133,7 @@ def test_without_material_it_may_wait_or_refuse(scene: Scene) -> None:
 def test_what_people_are_told(scene: Scene) -> None:
     command = [*PRIVET, *map(str, scene.words("infer", "--input", SEVEN, "--layers"))]
     command += ["--rounds", "linear"]
-    shown = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
+    text = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
     for part in (
         "Prediction: class 7",
         "offline",
@@ -144,14 +144,14 @@ def test_what_people_are_told(scene: Scene) -> None:
         "Not calibrated",
         "Material for 0 more inferences",
     ):
-        assert part in shown
+        assert part in text
 
 
 def test_its_default_is_the_strongest_semi_honest_policy(scene: Scene) -> None:
     accepted = scene.policy["accepts"]
     assert (accepted["truncation"], accepted["correlations"]) == (["exact"], ["parties"])
-    refused = scene.infer("--truncation", "one-bit", code=4)["error"]
-    assert refused["type"] == "NotAccepted"
+    error = scene.infer("--truncation", "one-bit", code=4)["error"]
+    assert error["type"] == "NotAccepted"
 
 
 def test_a_program_that_is_pinned(scene: Scene) -> None:
@@ -176,8 +176,8 @@ def test_a_link_decides_on_the_depth_and_material_too(scene: Scene) -> None:
     report = scene.prepare("--count", 1, "--link", "10ms,100Mbit")
     assert (report["rounds"], report["ready"]) == ("blocks", 1)
     # Over loopback it might be another, but an entry for this depth is ready.
-    used = scene.infer()
-    assert (used["rounds"], used["offline"], used["ready"]) == ("blocks", None, 0)
+    inference = scene.infer()
+    assert (inference["rounds"], inference["offline"], inference["ready"]) == ("blocks", None, 0)
     assert scene.prepare("--count", 1, "--link", "10us,100Mbit")["rounds"] == "linear"
 
 
@@ -185,27 +185,30 @@ def test_a_price_of_bytes_decides_on_the_extension_of_what_is_made(scene: Scene)
     """Between two prices the traffic of a preparation differs by what the two extensions send, but
     for the tags of what they leave for the next one."""
     public = compile(DIGITS, input_range=(0, 1)).program.to_public_bytes()
-    how = ("--rounds", "linear", "--link", "lan")
+    options = ("--rounds", "linear", "--link", "lan")
 
     def forecast(price: int) -> tuple[str, int, int]:
         """The extension that a price takes, what it sends, and what the one with fewest does."""
         plan = Gmw(rounds="linear", byte_price=price).native(public, Link("lan"))
         phases = json.loads(plan.forecast())
-        sent = {it["name"]: it["bytes_client"] + it["bytes_server"] for it in phases["extensions"]}
-        return phases["extension"], sent[phases["extension"]], min(sent.values())
+        totals = {
+            extension["name"]: extension["bytes_client"] + extension["bytes_server"]
+            for extension in phases["extensions"]
+        }
+        return phases["extension"], totals[phases["extension"]], min(totals.values())
 
-    def bytes_of(command: Callable[..., dict[str, Any]], price: int, *more: object) -> int:
+    def bytes_of(command: Callable[..., dict[str, Any]], price: int, *extra: object) -> int:
         """Bytes that a command's preparation sends."""
         before = scene.offline_bytes()
-        command(*how, "--byte-price", price, *more)
+        command(*options, "--byte-price", price, *extra)
         return scene.offline_bytes() - before
 
     (free, many, _), (dear, few, fewest) = forecast(0), forecast(DEAR)
     assert free != dear
     assert many > few == fewest
-    scene.infer(*how)  # The first preparation of a client makes base OTs as well.
-    for command, *more in ((scene.infer,), (scene.prepare, "--count", 1)):
-        saved = bytes_of(command, 0, *more) - bytes_of(command, DEAR, *more)
+    scene.infer(*options)  # The first preparation of a client makes base OTs as well.
+    for command, *extra in ((scene.infer,), (scene.prepare, "--count", 1)):
+        saved = bytes_of(command, 0, *extra) - bytes_of(command, DEAR, *extra)
         assert saved == pytest.approx(many - few, rel=0.01)
 
 
@@ -222,22 +225,22 @@ def test_a_model_that_cannot_be_served_ends_the_command(key_folder: Path, tmp_pa
     words = ["serve", DIGITS, "--keys", key_folder, "--state", tmp_path, "--listen", "127.0.0.1:0"]
     wide = privet(*words, "--set", "bits=24", code=3)["error"]
     assert "bits" in wide["message"]
-    dealt = privet(*words, "--suite", "fss", code=2)["error"]
-    assert "dealer" in dealt["message"]
-    named = privet(*words, "--name", "a/b", code=2)["error"]
-    assert "cannot be a model's name" in named["message"]
+    dealer_error = privet(*words, "--suite", "fss", code=2)["error"]
+    assert "dealer" in dealer_error["message"]
+    name_error = privet(*words, "--name", "a/b", code=2)["error"]
+    assert "cannot be a model's name" in name_error["message"]
     put_digits(tmp_path / "repository")
     words[1] = tmp_path / "repository"
-    both = privet(*words, "--batch", 2, code=2)["error"]
-    assert "--batch: in a repository, config.toml says that" in both["message"]
+    batch_error = privet(*words, "--batch", 2, code=2)["error"]
+    assert "--batch: in a repository, config.toml says that" in batch_error["message"]
 
 
 def test_a_batch_and_samples_for_calibration(key_folder: Path, tmp_path: Path) -> None:
     samples = ("--calibration", MODELS / "digits-cnn-samples.npy")
     with serving(key_folder, tmp_path, "--batch", 2, "--name", "digits", *samples) as scene:
-        one = scene.infer()
-        assert (one["batch"], one["samples"], len(one["output"])) == (2, 1, 1)
-        assert (one["model"], one["calibration"]) == ("digits", "samples")
+        report = scene.infer()
+        assert (report["batch"], report["samples"], len(report["output"])) == (2, 1, 1)
+        assert (report["model"], report["calibration"]) == ("digits", "samples")
         two = scene.infer("--input", MODELS / "digit-3.png")
         assert [int(np.argmax(row)) for row in two["output"]] == [7, 3]
 
@@ -247,9 +250,9 @@ def test_answers_are_counted_over_restarts(key_folder: Path, tmp_path: Path) -> 
         with serving(key_folder, tmp_path, "--answers-per-hour", 2) as scene:
             scene.infer()
     with serving(key_folder, tmp_path, "--answers-per-hour", 2) as scene:
-        refused = scene.infer("--timeout", 3, code=4)["error"]
-        assert refused["type"] == "PeerBusy"
-        assert "2 answers in an hour" in refused["message"]
+        error = scene.infer("--timeout", 3, code=4)["error"]
+        assert error["type"] == "PeerBusy"
+        assert "2 answers in an hour" in error["message"]
 
 
 def test_a_client_of_several_models_says_which(key_folder: Path, tmp_path: Path) -> None:
@@ -258,9 +261,9 @@ def test_a_client_of_several_models_says_which(key_folder: Path, tmp_path: Path)
     words = ["serve", tmp_path / "repository", "--keys", key_folder]
     with running(*words, "--state", tmp_path / "server", "--listen", "127.0.0.1:0") as process:
         address = process.next()["address"]
-        asked = ["infer", address, "--keys", key_folder, "--state", tmp_path / "client"]
-        refused = privet(*asked, "--input", SEVEN, code=2)["error"]
-        assert "say which model of the service: it offers one, two" in refused["message"]
+        arguments = ["infer", address, "--keys", key_folder, "--state", tmp_path / "client"]
+        reply = privet(*arguments, "--input", SEVEN, code=2)["error"]
+        assert "say which model of the service: it offers one, two" in reply["message"]
 
 
 def test_nobody_listens(key_folder: Path, tmp_path: Path) -> None:
@@ -281,25 +284,25 @@ def test_a_level_is_kept_and_refilled(scene: Scene) -> None:
         assert sum(materials) <= full["bytes"] <= sum(files.values())
 
         assert scene.infer()["offline"] is None
-        used = time.monotonic()
+        start = time.monotonic()
         keeping.until(ready(1))
-        assert time.monotonic() - used < 10
+        assert time.monotonic() - start < 10
         keeping.until(ready(2))
 
         status = privet("prepare", "--status", "--state", scene.state)
-        (held,) = status["ready"]
-        assert (held["model"], held["ready"]) == (MODEL, 2)
-        assert held["suite"].startswith("gmw ")
-        assert status["bytes"] == held["bytes"]
+        (entry,) = status["ready"]
+        assert (entry["model"], entry["ready"]) == (MODEL, 2)
+        assert entry["suite"].startswith("gmw ")
+        assert status["bytes"] == entry["bytes"]
 
         assert keeping.end(signal.SIGTERM) == 0
         assert keeping.until(lambda event: event["event"] == "stopped")
     assert len(scene.files("spent")) == 1
     # Whoever keeps a level next takes over what is there.
-    with running(*keep) as again:
-        again.until(ready(2))
-    (held,) = privet("prepare", "--status", "--state", scene.state)["ready"]
-    assert held["ready"] == 2
+    with running(*keep) as process:
+        process.until(ready(2))
+    (entry,) = privet("prepare", "--status", "--state", scene.state)["ready"]
+    assert entry["ready"] == 2
 
 
 def test_a_level_stops_at_the_limit_on_disk(scene: Scene) -> None:
@@ -313,8 +316,8 @@ def test_a_level_stops_at_the_limit_on_disk(scene: Scene) -> None:
         scene.infer()
         keeping.until(ready(2))
         assert privet("prepare", "--status", "--state", scene.state)["bytes"] <= limit
-    refused = scene.prepare("--count", 2, "--max-disk", limit, code=1)["error"]
-    assert refused["type"] == "StoreFull"
+    error = scene.prepare("--count", 2, "--max-disk", limit, code=1)["error"]
+    assert error["type"] == "StoreFull"
 
 
 def test_a_full_service_refuses_and_the_level_comes_back(key_folder: Path, tmp_path: Path) -> None:
@@ -352,9 +355,9 @@ def test_a_level_waits_for_a_service_that_is_away(key_folder: Path, tmp_path: Pa
             assert keeping.end(signal.SIGTERM) == 0
 
 
-@pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
+@pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
 def test_one_that_ends_in_the_middle_leaves_no_half_entry(
-    key_folder: Path, tmp_path: Path, how: int
+    key_folder: Path, tmp_path: Path, signal_number: int
 ) -> None:
     with serving(key_folder, tmp_path, "--absent", 2, "--grace", 2) as scene:
         with running(*scene.words("prepare", "--keep", 9, "--link", "200ms,1Mbit")) as keeping:
@@ -364,8 +367,8 @@ def test_one_that_ends_in_the_middle_leaves_no_half_entry(
                 assert time.monotonic() < limit
                 time.sleep(0.01)
             time.sleep(1)
-            code = keeping.end(how)
-            assert code == (0 if how == signal.SIGTERM else -how)
+            code = keeping.end(signal_number)
+            assert code == (0 if signal_number == signal.SIGTERM else -signal_number)
         assert privet("prepare", "--status", "--state", scene.state) == {"ready": [], "bytes": 0}
         assert scene.files("ready") == []
         assert int(np.argmax(scene.infer()["output"])) == 7
@@ -373,12 +376,12 @@ def test_one_that_ends_in_the_middle_leaves_no_half_entry(
 
 def test_what_cannot_be_prepared_is_refused(key_folder: Path, tmp_path: Path) -> None:
     words = ["prepare", "127.0.0.1:1", "--keys", key_folder, "--state", tmp_path / "state"]
-    for more, part in (
+    for extra, part in (
         ((), "--count N or --keep N"),
         (("--count", 1, "--keep", 1), "--count N or --keep N"),
         (("--count", 1, "--suite", "ckks"), "no material"),
         (("--count", 1, "--max-disk", "lots"), "disk space"),
         (("--status",), "state directory"),
     ):
-        assert part in privet(*words, *more, code=2)["error"]["message"]
+        assert part in privet(*words, *extra, code=2)["error"]["message"]
     assert list(tmp_path.iterdir()) == []

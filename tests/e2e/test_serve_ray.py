@@ -46,7 +46,7 @@ def test_a_node_dies_one_is_taken_out_and_one_joins_under_load(
 
             async def until_at(*names: str) -> None:
                 async with asyncio.timeout(SOON):
-                    while {it["name"] for it in (await state())["machines"]} != {*names}:
+                    while {machine["name"] for machine in (await state())["machines"]} != {*names}:
                         await asyncio.sleep(0.1)
 
             async def until_works(name: str) -> None:
@@ -61,14 +61,17 @@ def test_a_node_dies_one_is_taken_out_and_one_joins_under_load(
                     check(await client.infer("digits", {"input": IMAGES[:1]}, notice=notice))
                     answered += 1
 
-            async def until_answered(more: int) -> None:
-                limit = answered + more
+            async def until_answered(extra: int) -> None:
+                limit = answered + extra
                 async with asyncio.timeout(SOON):
-                    while answered < limit and not any(task.done() for task in asking):
+                    while answered < limit and not any(task.done() for task in clients):
                         await asyncio.sleep(0.05)
 
             await until_at("alpha", "beta", "gamma")
-            asking = [asyncio.create_task(keep_asking(it)) for it in (False, False, False, True)]
+            clients = [
+                asyncio.create_task(keep_asking(announces))
+                for announces in (False, False, False, True)
+            ]
             await until_answered(8)
             await until_works("alpha")
             nodes.kill("alpha")
@@ -81,7 +84,7 @@ def test_a_node_dies_one_is_taken_out_and_one_joins_under_load(
             await until_at("gamma", "delta")
             await until_answered(8)
             stop.set()
-            await asyncio.gather(*asking)
+            await asyncio.gather(*clients)
             counts = (await state())["counts"]
             figures.append(f"{answered} requests beside a node that died: {counts['jobs']}")
             assert set(counts["ended"]) == {"done"}
@@ -136,7 +139,7 @@ def test_a_node_is_taken_out_while_the_others_serve(
                 notices = [await client.notify("digits") for _ in range(3)]
                 await asyncio.gather(*(notice.ready() for notice in notices))
             stop = asyncio.Event()
-            asking = [asyncio.create_task(keep_asking(stop)) for _ in range(3)]
+            clients = [asyncio.create_task(keep_asking(stop)) for _ in range(3)]
             async with asyncio.timeout(60):
                 while not await runs():
                     await asyncio.sleep(0.1)
@@ -154,7 +157,7 @@ def test_a_node_is_taken_out_while_the_others_serve(
                 while await names() != others | {"beta"} or left & set(store.iterdir()):
                     await asyncio.sleep(0.2)
             stop.set()
-            count = sum(await asyncio.gather(*asking))
+            count = sum(await asyncio.gather(*clients))
             figures.append(f"a node was taken out and came back beside {count} requests")
             counts = (await operator.good("GET", "/v2/state"))["counts"]
             assert set(counts["ended"]) <= {"done"}

@@ -116,7 +116,9 @@ def test_certificates_policy_and_models_are_read_again(key_folder: Path, tmp_pat
     assert len(lines) == report["lines"]
     policies = [line["policy"]["accepts"]["suite"] for line in lines if line["event"] == "policy"]
     assert policies[0] != policies[-1] == ["fss"]
-    done = {line["job"] for line in lines if line.get("outcome") == "done"}
-    clients = {line["client"] for line in lines if line.get("job") in done and "client" in line}
-    assert clients == {certificates.fingerprint(of / "client.pem") for of in (key_folder, others)}
+    jobs = {line["job"] for line in lines if line.get("outcome") == "done"}
+    clients = {line["client"] for line in lines if line.get("job") in jobs and "client" in line}
+    assert clients == {
+        certificates.fingerprint(folder / "client.pem") for folder in (key_folder, others)
+    }
     assert [line["mode"]["suite"] for line in lines if line["event"] == "refused"][-1] == "gmw"

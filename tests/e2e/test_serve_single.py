@@ -60,8 +60,8 @@ def service(
 
 def ask(scene: Scene, model: str, *words: object, code: int = 0) -> dict[str, Any]:
     """What `privet infer` prints for programs."""
-    how = ("--keys", scene.keys, "--state", scene.folder / "client", *words)
-    return privet("infer", f"https://{scene.address}", model, *how, code=code)
+    options = ("--keys", scene.keys, "--state", scene.folder / "client", *words)
+    return privet("infer", f"https://{scene.address}", model, *options, code=code)
 
 
 @pytest.mark.parametrize(
@@ -91,8 +91,8 @@ def test_a_prediction_without_material(service: Scene) -> None:
     assert answer["material"] == ""
     assert prepared["material"]
     assert answer["online"]["bytes_client"] > prepared["online"]["bytes_client"]
-    refused = ask(service, "digits", *words, "--notice", "1", code=2)["error"]
-    assert "prepares nothing ahead" in refused["message"]
+    error = ask(service, "digits", *words, "--notice", "1", code=2)["error"]
+    assert "prepares nothing ahead" in error["message"]
 
 
 def test_a_grant_is_for_one_inference(service: Scene, tmp_path: Path) -> None:
@@ -109,9 +109,9 @@ def test_a_grant_is_for_one_inference(service: Scene, tmp_path: Path) -> None:
         client = _native.StreamClient(connection)
         client.prepare(plan)
         client.infer(plan, payload)
-        with pytest.raises(PrivetError) as refused:
+        with pytest.raises(PrivetError) as excinfo:
             client.prepare(plan)
-        return str(refused.value)
+        return str(excinfo.value)
 
     async def act() -> None:
         async with (
@@ -124,22 +124,22 @@ def test_a_grant_is_for_one_inference(service: Scene, tmp_path: Path) -> None:
             job = await caller.request("flow", suite="stream")
             document = await caller.good("GET", f"/v2/jobs/{job}")
             while not document["go"]:
-                seen = document["sequence"]
-                document = await caller.good("GET", f"/v2/jobs/{job}?wait=20&seen={seen}")
+                sequence = document["sequence"]
+                document = await caller.good("GET", f"/v2/jobs/{job}?wait=20&seen={sequence}")
             (go,) = document["go"]
             assert (go["phase"], go["suite"], go["material"]) == ("infer", "stream bfv", None)
             public = public_half(service)
-            said = await asyncio.to_thread(go_on, go, public)
-            assert "the grant is for one inference" in said
+            message = await asyncio.to_thread(go_on, go, public)
+            assert "the grant is for one inference" in message
             while document["state"] != "ended":
-                seen = document["sequence"]
-                document = await caller.good("GET", f"/v2/jobs/{job}?wait=20&seen={seen}")
+                sequence = document["sequence"]
+                document = await caller.good("GET", f"/v2/jobs/{job}?wait=20&seen={sequence}")
             assert document["outcome"] == "done"
             # Nobody listens from here on.
             await asyncio.sleep(ABSENT + 3)
-            lost = await caller.request("flow", suite="stream")
+            lost_job = await caller.request("flow", suite="stream")
             await asyncio.sleep(2 * ABSENT)
-            document = await caller.good("GET", f"/v2/jobs/{lost}")
+            document = await caller.good("GET", f"/v2/jobs/{lost_job}")
             assert (document["outcome"], document["go"]) == ("cancelled", [])
             metrics = await operator.good("GET", "/metrics")
             assert 'suite="stream bfv"' in metrics
@@ -149,7 +149,7 @@ def test_a_grant_is_for_one_inference(service: Scene, tmp_path: Path) -> None:
 
 def public_half(scene: Scene) -> bytes:
     """The public half of the program that is served as `flow`."""
-    (row,) = [it for it in scene.models if it["model"] == "flow"]
+    (row,) = [model for model in scene.models if model["model"] == "flow"]
     programs = (scene.folder / "state" / "server" / "programs").glob("*/program.json")
     return next(
         data
@@ -165,9 +165,9 @@ def test_values_are_revealed_only_where_the_server_accepts_it(
     np.save(tmp_path / "x.npy", np.zeros((1, 6)))
     with serving(tmp_path, key_folder, "--cores", 1) as scene:
         words = ("--suite", "stream", "--input", tmp_path / "x.npy")
-        refused = ask(scene, "flow", *words, code=4)["error"]
-        assert refused["type"] == "NotAccepted"
-        both = STREAM.replace('["stream"]', '["gmw", "stream"]')
-        (tmp_path / "repository" / "flow" / "config.toml").write_text(both)
+        error = ask(scene, "flow", *words, code=4)["error"]
+        assert error["type"] == "NotAccepted"
+        config = STREAM.replace('["stream"]', '["gmw", "stream"]')
+        (tmp_path / "repository" / "flow" / "config.toml").write_text(config)
         rows = scene.process.next()["models"]
         assert "offer it alone" in rows[0]["error"]

@@ -69,11 +69,11 @@ def connect(scene: Scene, state: Path, **options: Any) -> ServiceClient:
 def talk(service: Scene, state: Path) -> Callable[..., None]:
     """Has a client say something."""
 
-    def say(what: Talk, **options: Any) -> None:
+    def say(action: Talk, **options: Any) -> None:
         async def run() -> None:
             async with connect(service, state, **options) as client:
                 async with asyncio.timeout(60):
-                    await what(client)
+                    await action(client)
 
         asyncio.run(run())
 
@@ -91,7 +91,7 @@ def test_models_and_their_metadata(talk: Callable[..., None], service: Scene) ->
         model = await client.model("pairs")
         assert (model.version, model.versions, model.batch) == (1, (1,), 2)
         assert [tensor.shape for tensor in model.inputs] == [(2, 1, 8, 8)]
-        assert [(it.suite, it.security, it.trust) for it in model.suites] == [
+        assert [(suite.suite, suite.security, suite.trust) for suite in model.suites] == [
             ("gmw", "semi-honest", None)
         ]
         offer = await client.offer("pairs", 1)
@@ -142,7 +142,7 @@ def test_a_notice_serves_while_it_is_still_prepared(talk: Callable[..., None]) -
     async def ask(client: ServiceClient) -> None:
         notice = await client.notify("digits")
         check(await client.infer("digits", [SEVEN], notice=notice))
-        while {it["id"]: it for it in await _jobs(client)}[notice.id]["state"] != "ended":
+        while {job["id"]: job for job in await _jobs(client)}[notice.id]["state"] != "ended":
             await asyncio.sleep(0.05)
 
     talk(ask)
@@ -175,10 +175,10 @@ def test_more_samples_than_a_batch(talk: Callable[..., None]) -> None:
 def test_fifty_requests_at_once(talk: Callable[..., None]) -> None:
     async def ask(client: ServiceClient) -> None:
         images = IMAGES[:50]
-        asked = (client.infer("digits", [image[None]]) for image in images)
-        results = await asyncio.gather(*asked)
-        got = np.concatenate([result.outputs["logits"] for result in results])
-        np.testing.assert_allclose(got, expected(images), rtol=0, atol=0.1)
+        calls = (client.infer("digits", [image[None]]) for image in images)
+        results = await asyncio.gather(*calls)
+        logits = np.concatenate([result.outputs["logits"] for result in results])
+        np.testing.assert_allclose(logits, expected(images), rtol=0, atol=0.1)
         assert len({result.material for result in results}) == 50
 
     talk(ask)
@@ -212,9 +212,9 @@ def test_what_the_service_does_not_offer(talk: Callable[..., None]) -> None:
 
 def test_a_timeout_ends_a_request(talk: Callable[..., None]) -> None:
     async def ask(client: ServiceClient) -> None:
-        with pytest.raises(JobFailed) as caught:
+        with pytest.raises(JobFailed) as excinfo:
             await client.infer("digits", [IMAGES[:50]], timeout=0.5)
-        assert caught.value.outcome == "timed out"
+        assert excinfo.value.outcome == "timed out"
 
     talk(ask)
 
@@ -224,14 +224,14 @@ def test_a_task_that_is_cancelled_ends_its_request(talk: Callable[..., None]) ->
 
     async def ask(client: ServiceClient) -> None:
         task = asyncio.create_task(client.infer("digits", [IMAGES[:50]]))
-        while not (begun := [it for it in await _jobs(client) if it["state"] == "inferring"]):
+        while not (jobs := [job for job in await _jobs(client) if job["state"] == "inferring"]):
             await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
         while [job for job in await _jobs(client) if job["outcome"] is None]:
             await asyncio.sleep(0.05)
-        (outcome,) = {it["outcome"] for it in await _jobs(client) if it["id"] == begun[0]["id"]}
+        (outcome,) = {job["outcome"] for job in await _jobs(client) if job["id"] == jobs[0]["id"]}
         assert outcome in ("cancelled", "failed")
         check(await client.infer("digits", [SEVEN]))
 
@@ -242,21 +242,21 @@ def test_a_task_that_is_cancelled_before_its_request_is_answered_ends_it(
     talk: Callable[..., None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def ask(client: ServiceClient) -> None:
-        post, known = client._calls.post, {job["id"] for job in await _jobs(client)}
+        post, old_ids = client._calls.post, {job["id"] for job in await _jobs(client)}
 
-        async def held(*given: Any) -> Any:
-            await post(*given)
+        async def held(*arguments: Any) -> Any:
+            await post(*arguments)
             await asyncio.sleep(60)
 
         monkeypatch.setattr(client._calls, "post", held)
         task = asyncio.create_task(client.infer("digits", [SEVEN]))
-        while not (mine := [it for it in await _jobs(client) if it["id"] not in known]):
+        while not (jobs := [entry for entry in await _jobs(client) if entry["id"] not in old_ids]):
             await asyncio.sleep(0.05)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        (id,) = {it["id"] for it in mine}
-        while (job := {it["id"]: it for it in await _jobs(client)}[id])["outcome"] is None:
+        (id,) = {entry["id"] for entry in jobs}
+        while (job := {entry["id"]: entry for entry in await _jobs(client)}[id])["outcome"] is None:
             await asyncio.sleep(0.05)
         assert job["outcome"] == "cancelled"
 
@@ -272,17 +272,17 @@ def test_a_request_whose_material_is_ready_takes_one_call(
             await notice.ready()
         once, calls = client._calls._once, []
 
-        async def counted(method: str, *given: Any) -> Any:
+        async def counted(method: str, *arguments: Any) -> Any:
             calls.append(method)
-            return await once(method, *given)
+            return await once(method, *arguments)
 
         monkeypatch.setattr(client._calls, "_once", counted)
-        began = time.monotonic()
+        start = time.monotonic()
         for notice in notices:
             check(await client.infer("digits", [SEVEN], notice=notice))
         assert calls.count("POST") == len(notices)
         # Once in a while it is looked what became of jobs.
-        assert len(calls) <= len(notices) + 1 + (time.monotonic() - began) / AT_WORK_SECONDS
+        assert len(calls) <= len(notices) + 1 + (time.monotonic() - start) / AT_WORK_SECONDS
 
     talk(ask)
 
@@ -427,13 +427,13 @@ async def _jobs(client: ServiceClient) -> list[dict[str, Any]]:
 
 
 def _workers(service: int) -> list[int]:
-    listed = subprocess.run(
+    listing = subprocess.run(
         ["ps", "-o", "pid=,args=", "--ppid", str(service)],
         capture_output=True,
         text=True,
         check=True,
     )
-    lines = [line.split(None, 1) for line in listed.stdout.splitlines()]
+    lines = [line.split(None, 1) for line in listing.stdout.splitlines()]
     return [int(pid) for pid, words in lines if "privet.service.worker" in words]
 
 

@@ -40,18 +40,20 @@ def compiled() -> Compiled:
 
 def predictions(compiled: Compiled, keys: Path, folder: Path, suite: MaterialSuite) -> None:
     """Two sessions on the same state: the second uses what the first one made."""
-    own, theirs, dealers = (
-        Credentials.from_directory(keys, it) for it in ("server", "client", "dealer")
+    server_credentials, client_credentials, dealers = (
+        Credentials.from_directory(keys, role) for role in ("server", "client", "dealer")
     )
     expected = execute(compiled.program, compiled.weights, {"x": INPUT}).outputs["y"]
     with Dealer(dealers) as dealer:
         host, port = dealer.start().address
         options: dict[str, Any] = {"dealer": f"{host}:{port}"}
         for _ in range(2):
-            with Server(own, state=folder, **options) as server:
+            with Server(server_credentials, state=folder, **options) as server:
                 server.add(compiled.program, compiled.weights)
                 place = server.start().address
-                with Client(*place, theirs, state=folder, suite=suite, **options) as client:
+                with Client(
+                    *place, client_credentials, state=folder, suite=suite, **options
+                ) as client:
                     client.prepare()
                     client.prepare()
                     result = client.infer([INPUT])
@@ -67,10 +69,10 @@ def entropy(path: Path) -> float:
 
 def secrets_of(folder: Path) -> list[Path]:
     """All files of both stores that hold anything but locks, counts and markers."""
-    kept = ("ready", "setups", "secrets", "hidden", "base")
-    files = [it for party in ("client", "server") for it in (folder / party).rglob("*")]
-    parts = [it for it in files if it.is_file() and it.stat().st_size > 0]
-    return [it for it in parts if it.relative_to(folder).parts[1] in kept]
+    folders = ("ready", "setups", "secrets", "hidden", "base")
+    files = [path for party in ("client", "server") for path in (folder / party).rglob("*")]
+    parts = [file for file in files if file.is_file() and file.stat().st_size > 0]
+    return [part for part in parts if part.relative_to(folder).parts[1] in folders]
 
 
 @pytest.mark.parametrize("suite", WAYS, ids=["gmw", "gmw-dealt", "fss", "fss-malicious"])
@@ -85,18 +87,18 @@ def test_predictions_with_a_key_and_nothing_to_read_on_the_disk(
     sealed, plain = tmp_path / "sealed", tmp_path / "plain"
     predictions(compiled, key_folder, sealed, suite)
     files = secrets_of(sealed)
-    assert all(it.read_bytes().startswith(b"PRIVETS1") for it in files)
-    folders = {it.relative_to(sealed).parts[1] for it in files}
+    assert all(file.read_bytes().startswith(b"PRIVETS1") for file in files)
+    folders = {file.relative_to(sealed).parts[1] for file in files}
     # The control: without a key the same files are there, and metadata is text.
     monkeypatch.delenv(VARIABLE)
     predictions(compiled, key_folder, plain, suite)
-    assert {it.relative_to(plain).parts[1] for it in secrets_of(plain)} == folders
+    assert {path.relative_to(plain).parts[1] for path in secrets_of(plain)} == folders
     assert len(secrets_of(plain)) == len(files)
     program = compiled.program.program_hash.encode()
     for folder, readable in ((plain, True), (sealed, False)):
-        texts = [it.read_bytes() for it in secrets_of(folder)]
+        texts = [path.read_bytes() for path in secrets_of(folder)]
         assert any(program in text for text in texts) == readable
-    assert all(entropy(it) > 7 for it in files if it.stat().st_size > 1000)
+    assert all(entropy(file) > 7 for file in files if file.stat().st_size > 1000)
 
 
 def test_another_key_and_none_are_refused_in_words(
@@ -108,9 +110,9 @@ def test_another_key_and_none_are_refused_in_words(
     give_key(tmp_path, monkeypatch, "2")
     with pytest.raises(Misuse, match="encrypted under another key"):
         MaterialStore(tmp_path)
-    own = Credentials.from_directory(key_folder, "server")
+    server_credentials = Credentials.from_directory(key_folder, "server")
     with pytest.raises(Misuse, match="encrypted under another key"):
-        Server(own, state=tmp_path)
+        Server(server_credentials, state=tmp_path)
     monkeypatch.delenv(VARIABLE)
     with pytest.raises(Misuse, match=r"is encrypted: give its key.*PRIVET_STATE_KEY=file:PATH"):
         MaterialStore(tmp_path)
@@ -122,13 +124,15 @@ def test_an_entry_that_was_changed_is_never_used(
     give_key(tmp_path, monkeypatch)
     predictions(compiled, key_folder, tmp_path, Gmw())
     for path in (tmp_path / "client" / "ready").glob("*.material"):
-        changed = bytearray(path.read_bytes())
-        changed[len(changed) // 2] ^= 1
-        path.write_bytes(changed)
-    own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
-    with Server(own, state=tmp_path) as server:
+        content = bytearray(path.read_bytes())
+        content[len(content) // 2] ^= 1
+        path.write_bytes(content)
+    server_credentials, client_credentials = (
+        Credentials.from_directory(key_folder, role) for role in ("server", "client")
+    )
+    with Server(server_credentials, state=tmp_path) as server:
         server.add(compiled.program, compiled.weights)
-        client = Client(*server.start().address, theirs, state=tmp_path)
+        client = Client(*server.start().address, client_credentials, state=tmp_path)
         with pytest.raises((MaterialError, Misuse), match="changed since they were encrypted"):
             client.infer([INPUT])
 
@@ -142,16 +146,21 @@ def test_the_restore_that_the_page_describes(
     words = next(line for line in page.splitlines() if "rm -rf" in line).split("rm -rf ")[1].split()
     predictions(compiled, key_folder, tmp_path, Gmw())
     server_store = tmp_path / "server"
-    left = {it.name for it in server_store.iterdir() if it.is_dir()} - {*words, "answers"}
+    left = {folder.name for folder in server_store.iterdir() if folder.is_dir()} - {
+        *words,
+        "answers",
+    }
     assert left <= {"programs"}
     for word in words:
         path = server_store / word
         shutil.rmtree(path) if path.is_dir() else path.unlink()
-    own, theirs = (Credentials.from_directory(key_folder, it) for it in ("server", "client"))
-    with Server(own, state=tmp_path) as server:
+    server_credentials, client_credentials = (
+        Credentials.from_directory(key_folder, role) for role in ("server", "client")
+    )
+    with Server(server_credentials, state=tmp_path) as server:
         server.add(compiled.program, compiled.weights)
         place = server.start().address
-        client = Client(*place, theirs, state=tmp_path)
+        client = Client(*place, client_credentials, state=tmp_path)
         with pytest.raises(MaterialError, match="no preprocessed material is left"):
             client.infer([INPUT])
     for entry in MaterialStore(tmp_path).entries():

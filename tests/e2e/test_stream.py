@@ -83,7 +83,8 @@ def test_models_of_the_paper_give_the_executors_integers(name: str, tmp_path: Pa
 
 @pytest.mark.timeout(1200)
 @pytest.mark.parametrize(
-    "name", [it if it == "breast" else pytest.param(it, marks=pytest.mark.slow) for it in SMALL]
+    "name",
+    [name if name == "breast" else pytest.param(name, marks=pytest.mark.slow) for name in SMALL],
 )
 def test_paillier_gives_the_same(name: str, tmp_path: Path) -> None:
     check(privet.run(zoo.build(name, tmp_path), suite=PAILLIER, input_range=(0, 1)))
@@ -140,7 +141,7 @@ def test_windows_are_pooled_and_a_batch_is_wider(cipher: str) -> None:
 
 def test_packed_samples_take_the_ciphertexts_of_one() -> None:
     compiled = privet.compile(pooling(2), suite="stream", input_range=(-1, 1))
-    one = PAILLIER.figures(compiled.program)
+    estimate = PAILLIER.figures(compiled.program)
     run = privet.run(
         pooling(2),
         suite=privet.Stream(cipher="paillier", packed=True),
@@ -151,7 +152,7 @@ def test_packed_samples_take_the_ciphertexts_of_one() -> None:
     assert run.samples == 5
     assert run.plan is not None
     assert run.plan["samples"] == 5
-    assert run.plan["online_bytes_client"] == one["online_bytes_client"]
+    assert run.plan["online_bytes_client"] == estimate["online_bytes_client"]
     with pytest.raises(Misuse):
         privet.run(
             pooling(2),
@@ -220,7 +221,10 @@ def test_smooth_activations_of_packed_samples() -> None:
     ("activation", "cipher"),
     [
         pytest.param("sigmoid", "paillier", marks=pytest.mark.slow),
-        *((it, "bfv") for it in ("sigmoid", "tanh", "softplus", "erf", "gelu", "silu")),
+        *(
+            (activation, "bfv")
+            for activation in ("sigmoid", "tanh", "softplus", "erf", "gelu", "silu")
+        ),
     ],
 )
 def test_trained_models_keep_their_labels(activation: str, cipher: str) -> None:
@@ -304,12 +308,12 @@ def test_both_commands_say_that_the_suite_is_weaker(dense: Path) -> None:
     fast = json.loads(CliRunner().invoke(app, [*command, "--json"]).stdout)
     assert fast["suite"] == "stream"
     assert fast["plan"]["cipher"] == "bfv"
-    shown = CliRunner().invoke(app, command).stdout
-    assert "Weaker trust: values are revealed up to order" in " ".join(shown.split())
+    stdout = CliRunner().invoke(app, command).stdout
+    assert "Weaker trust: values are revealed up to order" in " ".join(stdout.split())
 
 
 @pytest.mark.slow
 def test_a_larger_key_is_an_option(dense: Path) -> None:
     command = ["run", str(dense), "--suite", "stream", "--cipher", "paillier", "--json"]
-    ran = json.loads(CliRunner().invoke(app, [*command, "--key-bits", "3072"]).stdout)
-    assert ran["plan"]["key_bits"] == 3072
+    report = json.loads(CliRunner().invoke(app, [*command, "--key-bits", "3072"]).stdout)
+    assert report["plan"]["key_bits"] == 3072

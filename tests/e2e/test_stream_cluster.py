@@ -33,11 +33,11 @@ class Spread(RayPool):
         """Starts them there."""
         servers = ("alpha", "beta")
         await super().start(
-            recipe, [Part(it.stage, it.part, servers[it.stage % 2]) for it in parts]
+            recipe, [Part(part.stage, part.part, servers[part.stage % 2]) for part in parts]
         )
 
 
-@pytest.mark.parametrize("cipher", [PAILLIER, BFV], ids=lambda it: it.name)
+@pytest.mark.parametrize("cipher", [PAILLIER, BFV], ids=lambda cipher: cipher.name)
 @pytest.mark.parametrize("side", [0, 1], ids=["model", "data"])
 def test_a_server_dies_under_load(
     side: int,
@@ -54,17 +54,19 @@ def test_a_server_dies_under_load(
         cluster, local = Spread(nodes.address, 30.0), LocalPool(30.0)
         pools = (local, cluster) if side else (cluster, local)
         folder = tmp_path / "program"
-        async with pair(folder, key_folder, cipher=cipher, pools=pools, patience=QUICK) as it:
-            await ask(it, compiled, 0)
-            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(200)]
+        async with pair(folder, key_folder, cipher=cipher, pools=pools, patience=QUICK) as parties:
+            await ask(parties, compiled, 0)
+            load = [asyncio.create_task(ask(parties, compiled, seed)) for seed in range(200)]
             await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.to_thread(nodes.kill, "beta")
             os.kill((await local.processes())[0, 0], signal.SIGKILL)
             await asyncio.gather(*load)
-            await ask(it, compiled, 200)
-            redone = (it.data if side else it.model).ledger.redone
-            figures.append(f"stream on Ray, {cipher.name}: {redone} parts redone by side {side}")
-            assert redone >= 1
+            await ask(parties, compiled, 200)
+            redo_count = (parties.data if side else parties.model).ledger.redone
+            figures.append(
+                f"stream on Ray, {cipher.name}: {redo_count} parts redone by side {side}"
+            )
+            assert redo_count >= 1
 
     asyncio.run(run())
 

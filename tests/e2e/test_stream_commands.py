@@ -56,27 +56,27 @@ def test_two_organisations_by_their_commands(cipher: str, key_folder: Path, tmp_
             words = ["data", listening["address"], "--program-hash", listening["program_hash"]]
             for seed in range(3):
                 words += ["--input", str(tmp_path / f"{seed}.npy")]
-            asked = subprocess.run(
+            inference = subprocess.run(
                 [*command, *words, *keys], capture_output=True, env=environment, timeout=90
             )
-            assert asked.returncode == 0, asked.stderr
-            shown = subprocess.run(
+            assert inference.returncode == 0, inference.stderr
+            printout = subprocess.run(
                 [*command, *words, *shown_keys], capture_output=True, env=environment, timeout=90
             )
-            assert shown.returncode == 0, shown.stderr
-            refused = subprocess.run(
+            assert printout.returncode == 0, printout.stderr
+            refusal = subprocess.run(
                 [*command, *words[:2], "--program-hash", "0" * 64, *words[4:], *keys],
                 capture_output=True,
                 env=environment,
                 timeout=90,
             )
-            assert b"another program" in refused.stdout
+            assert b"another program" in refusal.stdout
         finally:
             provider.send_signal(signal.SIGTERM)
         assert provider.wait(30) == 0
     ahead = b"material entries in" if cipher == "bfv" else b"Ahead of them: a key in"
-    assert ahead in b" ".join(shown.stdout.split())
-    report = json.loads(asked.stdout)
+    assert ahead in b" ".join(printout.stdout.split())
+    report = json.loads(inference.stdout)
     assert "revealed up to order" in report["trust"]
     assert listening["cipher"] == report["cipher"] == cipher
     assert report["offline"]["seconds"] > 0
@@ -92,12 +92,12 @@ def test_stages_are_listed_with_their_threads() -> None:
     stages, plans = report["stages"], report["allocations"]
     assert isinstance(stages, list)
     assert isinstance(plans, dict)
-    assert [it["side"] for it in stages] == ["data", *["model", "data"] * 3]
+    assert [stage["side"] for stage in stages] == ["data", *["model", "data"] * 3]
     for plan in plans.values():
         assert sum(plan["threads"][1::2]) <= 8
         assert sum(plan["threads"][0::2]) <= 4
-    shown = CliRunner().invoke(app, ["pipeline", "stages", MODEL, *servers])
-    assert "slowest stage" in shown.stdout
+    result = CliRunner().invoke(app, ["pipeline", "stages", MODEL, *servers])
+    assert "slowest stage" in result.stdout
 
 
 def test_what_is_prepared_ahead_is_shown_apart() -> None:
@@ -105,10 +105,10 @@ def test_what_is_prepared_ahead_is_shown_apart() -> None:
     offline, stages = report["offline"], report["stages"]
     assert isinstance(offline, dict)
     assert isinstance(stages, list)
-    assert offline["seconds"] > max(it["seconds"] for it in stages)
+    assert offline["seconds"] > max(stage["seconds"] for stage in stages)
     assert offline["bytes_data"] > 0
-    shown = CliRunner().invoke(app, ["pipeline", "stages", MODEL, "--cipher", "bfv"])
-    assert "Ahead of each request" in shown.stdout
+    result = CliRunner().invoke(app, ["pipeline", "stages", MODEL, "--cipher", "bfv"])
+    assert "Ahead of each request" in result.stdout
 
 
 def test_scaling_prints_the_papers_table() -> None:
@@ -116,16 +116,16 @@ def test_scaling_prints_the_papers_table() -> None:
     accuracies = report["accuracies"]
     assert isinstance(accuracies, list)
     assert report["factor"] == 10 ** (len(accuracies) - 1)
-    shown = CliRunner().invoke(app, ["pipeline", "scale", MODEL, "--calibration", DATA])
-    assert "10^0" in shown.stdout
-    assert "original" in shown.stdout
-    assert f"--weight-scale {report['bits']}" in shown.stdout
+    result = CliRunner().invoke(app, ["pipeline", "scale", MODEL, "--calibration", DATA])
+    assert "10^0" in result.stdout
+    assert "original" in result.stdout
+    assert f"--weight-scale {report['bits']}" in result.stdout
 
 
 def test_leakage_is_printed_plainly() -> None:
     report = report_of("study", "leakage", MODEL)
     assert "revealed up to order" in str(report["trust"])
-    shown = CliRunner().invoke(app, ["study", "leakage", MODEL]).stdout
-    assert "fresh permutation" in shown
-    assert "cyclic shift" in shown
-    assert "Weaker trust" in shown
+    stdout = CliRunner().invoke(app, ["study", "leakage", MODEL]).stdout
+    assert "fresh permutation" in stdout
+    assert "cyclic shift" in stdout
+    assert "Weaker trust" in stdout

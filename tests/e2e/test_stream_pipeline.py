@@ -31,16 +31,18 @@ QUICK = Patience(silence=3.0, resume=20.0, connect=5.0)
 
 
 MOSTLY_BFV = pytest.mark.parametrize(
-    "cipher", [pytest.param(PAILLIER, marks=pytest.mark.slow), BFV], ids=lambda it: it.name
+    "cipher",
+    [pytest.param(PAILLIER, marks=pytest.mark.slow), BFV],
+    ids=lambda parameter: parameter.name,
 )
 """For what happens beside the arithmetic: under Paillier, which takes longer, in the slow tests."""
 
 
-@pytest.fixture(params=[PAILLIER, BFV], ids=lambda it: it.name)
+@pytest.fixture(params=[PAILLIER, BFV], ids=lambda parameter: parameter.name)
 def cipher(request: pytest.FixtureRequest) -> Cipher:
     """Either cipher: everything here holds under both."""
-    chosen: Cipher = request.param
-    return chosen
+    parameter: Cipher = request.param
+    return parameter
 
 
 @pytest.fixture
@@ -51,12 +53,12 @@ def program(tmp_path: Path) -> tuple[Compiled, Path]:
     return compiled, tmp_path / "program"
 
 
-async def ask(it: Pair, compiled: Compiled, seed: int) -> None:
+async def ask(parties: Pair, compiled: Compiled, seed: int) -> None:
     """One request, whose outputs are the fixed-point executor's."""
     sample = np.random.default_rng(seed).uniform(-1, 1, (1, 6))
-    output = await it.data.integers([sample])
+    output = await parties.data.integers([sample])
     expected = execute(compiled.program, compiled.weights, [sample]).integers
-    assert all(np.array_equal(one, other) for one, other in zip(output, expected, strict=True))
+    assert all(np.array_equal(array, other) for array, other in zip(output, expected, strict=True))
 
 
 class Wire:
@@ -75,7 +77,7 @@ class Wire:
         return int(server.sockets[0].getsockname()[1])
 
     async def _forward(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        there, back = await asyncio.open_connection("127.0.0.1", self._port)
+        answers, back = await asyncio.open_connection("127.0.0.1", self._port)
         self.open |= {writer, back}
         left = [self._after if self.cuts < 4 else 1 << 60]
 
@@ -88,7 +90,7 @@ class Wire:
             self.cut()
 
         with contextlib.suppress(OSError):
-            await asyncio.gather(copy(reader, back), copy(there, writer))
+            await asyncio.gather(copy(reader, back), copy(answers, writer))
 
     def cut(self) -> None:
         """Ends all connections, without a word."""
@@ -107,10 +109,10 @@ def test_killed_workers_are_replaced_and_their_requests_redone(
     async def run() -> None:
         async with pair(
             folder, key_folder, cipher=cipher, model_parts=[2, 1, 1], patience=QUICK
-        ) as it:
-            await ask(it, compiled, 0)
-            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 17)]
-            pools = (it.model_workers, it.data_workers)
+        ) as parties:
+            await ask(parties, compiled, 0)
+            load = [asyncio.create_task(ask(parties, compiled, seed)) for seed in range(1, 17)]
+            pools = (parties.model_workers, parties.data_workers)
             victims = [await pool.processes() for pool in pools]
             for stage in (0, 1):
                 for before in victims:
@@ -118,15 +120,15 @@ def test_killed_workers_are_replaced_and_their_requests_redone(
                 await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.gather(*load)
             # A worker may have died between two calls; the next call finds out.
-            await ask(it, compiled, 17)
+            await ask(parties, compiled, 17)
             after = [await pool.processes() for pool in pools]
             for old, new in zip(victims, after, strict=True):
                 assert old.keys() == new.keys()
-                changed = {place for place in old if old[place] != new[place]}
-                assert changed == {(0, 0), (1, 0)}
-            redone = it.model.ledger.redone, it.data.ledger.redone
-            assert min(redone) >= 1
-            figures.append(f"stream: {redone} rounds redone after four workers were killed")
+                places = {place for place in old if old[place] != new[place]}
+                assert places == {(0, 0), (1, 0)}
+            redo_counts = parties.model.ledger.redone, parties.data.ledger.redone
+            assert min(redo_counts) >= 1
+            figures.append(f"stream: {redo_counts} rounds redone after four workers were killed")
 
     asyncio.run(run())
 
@@ -142,12 +144,14 @@ def test_the_stream_goes_on_after_its_connection_was_cut(
         wire = Wire(after=10_000 if cipher.masked else 60_000)
         count = 60 if cipher.masked else 12
         through = wire.listen
-        async with pair(folder, key_folder, cipher=cipher, through=through, patience=QUICK) as it:
-            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(count)))
+        async with pair(
+            folder, key_folder, cipher=cipher, through=through, patience=QUICK
+        ) as parties:
+            await asyncio.gather(*(ask(parties, compiled, seed) for seed in range(count)))
             assert wire.cuts >= 2
-            assert it.data.link.connections == wire.cuts + 1
+            assert parties.data.link.connections == wire.cuts + 1
             wire.cut()
-            await ask(it, compiled, count)
+            await ask(parties, compiled, count)
 
     asyncio.run(run())
 
@@ -160,16 +164,16 @@ def test_requests_end_when_the_other_side_is_gone(
     patience = Patience(silence=1.0, resume=2.0, connect=1.0)
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=cipher, patience=patience) as it:
-            await ask(it, compiled, 0)
-            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(8)]
-            await it.model.close()
-            began = time.monotonic()
-            ended = await asyncio.gather(*load, return_exceptions=True)
-            assert time.monotonic() - began < 15
-            assert any(isinstance(each, PeerError) for each in ended)
+        async with pair(folder, key_folder, cipher=cipher, patience=patience) as parties:
+            await ask(parties, compiled, 0)
+            load = [asyncio.create_task(ask(parties, compiled, seed)) for seed in range(8)]
+            await parties.model.close()
+            start = time.monotonic()
+            results = await asyncio.gather(*load, return_exceptions=True)
+            assert time.monotonic() - start < 15
+            assert any(isinstance(result, PeerError) for result in results)
             with pytest.raises(PeerError):
-                await ask(it, compiled, 9)
+                await ask(parties, compiled, 9)
 
     asyncio.run(run())
 
@@ -182,13 +186,13 @@ def test_a_worker_that_hangs_is_replaced(
 
     async def run() -> None:
         pools = LocalPool(20.0), LocalPool(120.0)
-        async with pair(folder, key_folder, cipher=cipher, pools=pools, patience=QUICK) as it:
-            await ask(it, compiled, 0)
+        async with pair(folder, key_folder, cipher=cipher, pools=pools, patience=QUICK) as parties:
+            await ask(parties, compiled, 0)
             stuck = (await pools[0].processes())[1, 0]
             os.kill(stuck, signal.SIGSTOP)
-            await ask(it, compiled, 1)
+            await ask(parties, compiled, 1)
             assert (await pools[0].processes())[1, 0] != stuck
-            assert it.model.ledger.redone >= 1
+            assert parties.model.ledger.redone >= 1
 
     asyncio.run(run())
 
@@ -200,15 +204,15 @@ def test_side_by_side_is_half_as_quick_again_as_one_by_one(
     compiled, folder = program
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=cipher) as it:
-            await ask(it, compiled, 0)
-            began = time.monotonic()
+        async with pair(folder, key_folder, cipher=cipher) as parties:
+            await ask(parties, compiled, 0)
+            start = time.monotonic()
             for seed in range(32):
-                await ask(it, compiled, seed)
-            alone = time.monotonic() - began
-            began = time.monotonic()
-            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(32)))
-            together = time.monotonic() - began
+                await ask(parties, compiled, seed)
+            alone = time.monotonic() - start
+            start = time.monotonic()
+            await asyncio.gather(*(ask(parties, compiled, seed) for seed in range(32)))
+            together = time.monotonic() - start
             figures.append(f"stream: 32 requests in {together:.2f} s, one by one {alone:.2f} s")
             assert alone > 1.5 * together
 
@@ -218,9 +222,9 @@ def test_side_by_side_is_half_as_quick_again_as_one_by_one(
 Attack = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-async def strange(it: Pair, keys_folder: Path, attack: Attack) -> None:
+async def strange(parties: Pair, keys_folder: Path, attack: Attack) -> None:
     """A data provider that does as it likes once it is connected."""
-    host, port = it.data.address
+    host, port = parties.data.address
     tls = Credentials.from_directory(keys_folder, "client").tls()
     reader, writer = await asyncio.open_connection(host, port, ssl=tls, server_hostname=host)
     try:
@@ -306,7 +310,7 @@ def test_strangers_and_liars_are_shut_out(
         assert header.kind is Kind.REFUSED
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=cipher, patience=QUICK) as it:
+        async with pair(folder, key_folder, cipher=cipher, patience=QUICK) as parties:
             for attack in (
                 replays,
                 jumps,
@@ -318,11 +322,11 @@ def test_strangers_and_liars_are_shut_out(
                 takes_over,
                 speaks_otherwise,
             ):
-                await strange(it, key_folder, attack)
+                await strange(parties, key_folder, attack)
             with pytest.raises((OSError, AssertionError)):
-                await strange(it, tmp_path / "others", replays)
+                await strange(parties, tmp_path / "others", replays)
             # Others go on undisturbed.
-            await ask(it, compiled, 1)
+            await ask(parties, compiled, 1)
 
     asyncio.run(run())
 
@@ -334,20 +338,20 @@ def test_bad_rows_fail_their_request_alone(
     compiled, folder = program
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=cipher, patience=QUICK) as it:
-            size = it.data.stages.row_bytes
-            number, opened = await it.data.begin()
+        async with pair(folder, key_folder, cipher=cipher, patience=QUICK) as parties:
+            size = parties.data.stages.row_bytes
+            number, submission = await parties.data.begin()
             # Zero is no ciphertext, and no number of the ring has all its bits set.
             bad = b"\xff" if cipher.masked else b"\x00"
-            await it.data.send(number, [bad * 6 * size])
+            await parties.data.send(number, [bad * 6 * size])
             with pytest.raises(PeerMisbehaved, match="model provider"):
-                await asyncio.wait_for(opened.done, 20)
+                await asyncio.wait_for(submission.done, 20)
             assert number == 1
-            await ask(it, compiled, 1)
+            await ask(parties, compiled, 1)
             # A closed side says so, at once.
-            await it.data.close()
+            await parties.data.close()
             with pytest.raises(LinkError, match="closed"):
-                await ask(it, compiled, 2)
+                await ask(parties, compiled, 2)
 
     asyncio.run(run())
 
@@ -360,14 +364,14 @@ def test_a_revoked_data_provider_is_let_go(
     path.write_text("")
 
     async def main() -> None:
-        async with pair(folder, key_folder, cipher=BFV, patience=QUICK, revoked=path) as it:
-            await ask(it, compiled, 1)
+        async with pair(folder, key_folder, cipher=BFV, patience=QUICK, revoked=path) as parties:
+            await ask(parties, compiled, 1)
             path.write_text(keys.fingerprint(key_folder / "client.pem"))
 
             async def ask_on() -> None:
                 async with asyncio.timeout(20):
                     while True:
-                        await ask(it, compiled, 2)
+                        await ask(parties, compiled, 2)
 
             with pytest.raises(PeerError, match="revoked"):
                 await ask_on()

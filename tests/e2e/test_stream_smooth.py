@@ -17,7 +17,7 @@ from privet.stream.pair import pair
 
 @pytest.mark.timeout(240)
 @pytest.mark.parametrize(
-    "cipher", [pytest.param(PAILLIER, marks=pytest.mark.slow), BFV], ids=lambda it: it.name
+    "cipher", [pytest.param(PAILLIER, marks=pytest.mark.slow), BFV], ids=lambda cipher: cipher.name
 )
 def test_a_pipeline_computes_smooth_activations_in_the_clear(
     cipher: Cipher, tmp_path: Path
@@ -28,9 +28,13 @@ def test_a_pipeline_computes_smooth_activations_in_the_clear(
     samples = [np.random.default_rng(seed).uniform(-1, 1, (1, 6)) for seed in range(3)]
 
     async def ask() -> list[list[np.ndarray]]:
-        async with pair(tmp_path / "program", tmp_path / "keys", cipher=cipher) as it:
-            return list(await asyncio.gather(*(it.data.integers([one]) for one in samples)))
+        async with pair(tmp_path / "program", tmp_path / "keys", cipher=cipher) as parties:
+            return list(
+                await asyncio.gather(*(parties.data.integers([array]) for array in samples))
+            )
 
     for sample, output in zip(samples, asyncio.run(ask()), strict=True):
         expected = execute(compiled.program, compiled.weights, [sample]).integers
-        assert all(np.array_equal(one, other) for one, other in zip(output, expected, strict=True))
+        assert all(
+            np.array_equal(array, other) for array, other in zip(output, expected, strict=True)
+        )

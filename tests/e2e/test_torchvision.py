@@ -31,20 +31,20 @@ def test_a_classifier_is_near_the_reference(name: str) -> None:
     inputs = [samples(proto, seed=seed) for seed in range(2)]
     compiled = compile(proto, calibration=inputs, smooth="piecewise")
     outputs = execute(compiled.program, compiled.weights, inputs[0]).outputs
-    for output, wanted in zip(proto.graph.output, expected(proto, inputs[0]), strict=True):
-        error = float(np.abs(outputs[output.name] - wanted).max())
-        assert error <= KEPT * float(np.ptp(wanted))
+    for output, reference in zip(proto.graph.output, expected(proto, inputs[0]), strict=True):
+        error = float(np.abs(outputs[output.name] - reference).max())
+        assert error <= KEPT * float(np.ptp(reference))
 
 
 @pytest.mark.parametrize("name", marked(["shufflenet_v2_script"]))
 def test_a_classifier_in_gmw_is_the_executors(name: str) -> None:
     proto = exported(name)
-    given = samples(proto)
-    compiled = compile(proto, calibration=[given], smooth="piecewise")
+    inputs = samples(proto)
+    compiled = compile(proto, calibration=[inputs], smooth="piecewise")
     suite = privet.Gmw()
     try:
         suite.check_supports(compiled.program)
     except UnsupportedModel:
         # Squeeze and excitation multiplies two private tensors.
         suite = privet.Gmw(correlations="dealer")
-    assert privet.run(compiled, given, suite=suite).max_fixed_point_error == 0
+    assert privet.run(compiled, inputs, suite=suite).max_fixed_point_error == 0

@@ -56,12 +56,12 @@ def secrets_of(answer: dict[str, Any], keys: Path) -> list[str]:
         single, fixed = struct.pack("<f", number), struct.pack("<q", round(number * 4096))
         secrets += [repr(float(number)), str(np.float32(number)), single.hex(), fixed.hex()]
         secrets += [base64.b64encode(fixed).decode()[:8], str(round(number * 4096))]
-    return [it for it in secrets if len(it) > 5]
+    return [secret for secret in secrets if len(secret) > 5]
 
 
 def leaks(text: str, secrets: list[str]) -> list[str]:
     """Which of them are in a text."""
-    return [it for it in secrets if it in text]
+    return [secret for secret in secrets if secret in text]
 
 
 def read(path: Path) -> list[dict[str, Any]]:
@@ -76,9 +76,9 @@ def read(path: Path) -> list[dict[str, Any]]:
 
 def roots_of(spans: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """Those of the trace whose parent is not there."""
-    mine = [span for span in spans if span["traceId"] == TRACE]
-    known = {span["spanId"] for span in mine}
-    return [span for span in mine if span["parentSpanId"] not in known]
+    request_spans = [span for span in spans if span["traceId"] == TRACE]
+    ids = {span["spanId"] for span in request_spans}
+    return [span for span in request_spans if span["parentSpanId"] not in ids]
 
 
 def is_complete(path: Path) -> bool:
@@ -104,8 +104,8 @@ def test_a_prediction_is_one_trace_without_a_value(
     ):
         answer = ask(front.places["rest"])
         # The job's own span ends a moment after the answer, when its worker has said so.
-        until = time.monotonic() + 10
-        while not is_complete(path) and time.monotonic() < until:
+        deadline = time.monotonic() + 10
+        while not is_complete(path) and time.monotonic() < deadline:
             time.sleep(0.05)
     log = capfd.readouterr().err
     spans = read(path)
@@ -114,9 +114,9 @@ def test_a_prediction_is_one_trace_without_a_value(
     assert leaks(json.dumps(answer), secrets), "the search finds what is there"
 
     deals = [span for span in spans if span["service"] == "privet-dealer"]
-    mine = [span for span in spans if span["traceId"] == TRACE]
+    request_spans = [span for span in spans if span["traceId"] == TRACE]
     assert [span["parentSpanId"] for span in roots_of(spans)] == ["e5" * 8]
-    names = {(span["service"], span["name"]) for span in mine}
+    names = {(span["service"], span["name"]) for span in request_spans}
     assert names >= {
         ("privet-gateway", "POST /v2/models/{model}/infer"),
         ("privet-gateway", "predict"),
@@ -125,10 +125,12 @@ def test_a_prediction_is_one_trace_without_a_value(
         *(("privet-worker", name) for name in ("offline", "online")),
         *(("privet-gateway", name) for name in ("offline", "online")),
     }
-    assert len([span for span in mine if span["service"] == "privet-worker"]) > 4, "and layers"
+    assert len([span for span in request_spans if span["service"] == "privet-worker"]) > 4, (
+        "and layers"
+    )
     assert [span["name"] for span in deals] == ["deal"]
     link = {"traceId": deals[0]["traceId"], "spanId": deals[0]["spanId"]}
-    linked = [span["service"] for span in mine if span.get("links") == [link]]
+    linked = [span["service"] for span in request_spans if span.get("links") == [link]]
     assert sorted(linked) == ["privet-gateway", "privet-worker"]
 
     lines = [json.loads(line) for line in log.splitlines() if line.startswith("{")]

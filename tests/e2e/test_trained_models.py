@@ -65,7 +65,9 @@ def test_private_predictions_agree(
         units.append(int(np.abs(result.integers[0] - exact).max()))
 
     agreement = float(np.mean(np.equal(private, clear)))
-    accuracy = [float(np.mean(np.equal(chosen, labels[:count]))) for chosen in (private, clear)]
+    accuracy = [
+        float(np.mean(np.equal(predictions, labels[:count]))) for predictions in (private, clear)
+    ]
     figures.append(
         f"{case.model}, {rounds} rounds: {count} held-out samples, label agreement "
         f"{agreement:.4f}, largest logit error {max(errors):.4f} (mean {np.mean(errors):.4f}), "

@@ -41,11 +41,11 @@ class Switch:
 
     async def _pass(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            there = await asyncio.open_connection("127.0.0.1", self.target)
+            connection = await asyncio.open_connection("127.0.0.1", self.target)
         except OSError:
             writer.close()
             return
-        await asyncio.gather(self._copy(reader, there[1]), self._copy(there[0], writer))
+        await asyncio.gather(self._copy(reader, connection[1]), self._copy(connection[0], writer))
 
     async def _copy(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         with contextlib.suppress(OSError):
@@ -97,8 +97,8 @@ class Asking(threading.Thread):
 
     def until(self, count: int) -> None:
         """Waits until so many questions more were answered."""
-        wanted, limit = len(self.right) + count, time.monotonic() + SOON
-        while len(self.right) < wanted:
+        goal, limit = len(self.right) + count, time.monotonic() + SOON
+        while len(self.right) < goal:
             assert time.monotonic() < limit, self.failures
             time.sleep(0.02)
 
@@ -119,16 +119,16 @@ def test_a_new_service_takes_over_from_an_old_one(tmp_path: Path, key_folder: Pa
     with Switch().running() as switch, serving(old, key_folder) as first:
         switch.target = port(first.address)
         with gateway(f"localhost:{switch.port}", key_folder, tmp_path / "own") as front:
-            asking = Asking(front)
-            asking.start()
+            caller = Asking(front)
+            caller.start()
             try:
-                asking.until(3)
+                caller.until(3)
                 with serving(new, key_folder) as second:
                     switch.target = port(second.address)
                     assert first.process.end(signal.SIGTERM) == 0
-                    asking.until(3)
-                    asking.stop()
+                    caller.until(3)
+                    caller.stop()
             finally:
-                asking.stop()
-    assert asking.failures == []
-    assert all(asking.right)
+                caller.stop()
+    assert caller.failures == []
+    assert all(caller.right)

@@ -69,7 +69,7 @@ def install(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Callable[.
 
 def privet(environment: Path, *words: object) -> Any:
     """What a command says, with nothing on the PATH but the environment itself."""
-    done = subprocess.run(
+    process = subprocess.run(
         [str(environment / "bin" / "privet"), *map(str, words), "--json"],
         capture_output=True,
         text=True,
@@ -77,8 +77,8 @@ def privet(environment: Path, *words: object) -> Any:
         cwd=environment,
         check=False,
     )
-    assert done.stdout, done.stderr
-    return json.loads(done.stdout)
+    assert process.stdout, process.stderr
+    return json.loads(process.stdout)
 
 
 def test_the_wheel_is_what_it_says_and_a_wrong_one_is_seen(wheel: Path, tmp_path: Path) -> None:
@@ -90,8 +90,8 @@ def test_the_wheel_is_what_it_says_and_a_wrong_one_is_seen(wheel: Path, tmp_path
 
 def test_runs_and_infers_without_tools(install: Callable[..., Path]) -> None:
     server, client = install("[serve]"), install()
-    used = sum(path.stat().st_size for path in (client / "lib").rglob("*") if path.is_file())
-    assert used / 1e6 < MOST_MEGABYTES, used
+    size = sum(path.stat().st_size for path in (client / "lib").rglob("*") if path.is_file())
+    assert size / 1e6 < MOST_MEGABYTES, size
 
     run = privet(server, "run", DIGITS, "--input-range", 0, 1, "--input", SEVEN)
     assert run["argmax_agrees"]
@@ -103,12 +103,12 @@ def test_runs_and_infers_without_tools(install: Callable[..., Path]) -> None:
         Path(privet(server, "zoo", "build", "nn5", "-o", server)["path"]).read_bytes()
     )
     privet(client, "keys", client / "keys")
-    for suite, served in (("gmw", DIGITS), ("ckks", model)):
-        service = ["serve", served, "--keys", client / "keys", "--input-range", 0, 1]
+    for suite, file in (("gmw", DIGITS), ("ckks", model)):
+        service = ["serve", file, "--keys", client / "keys", "--input-range", 0, 1]
         service += ["--suite", suite, "--state", server / suite]
         with listening(*service, program=[str(server / "bin" / "privet")]) as (_, address):
-            asked = ["infer", address, "--suite", suite, "--keys", client / "keys"]
-            answer = privet(client, *asked, "--input", SEVEN)
+            words = ["infer", address, "--suite", suite, "--keys", client / "keys"]
+            answer = privet(client, *words, "--input", SEVEN)
             assert len(answer["output"][0]) == 10
 
 
@@ -138,22 +138,22 @@ def test_the_client_alone_is_one_small_program_and_predicts(
     pip = [str(client / "bin" / "python"), "-m", "pip", "install", "--quiet", "--no-index"]
     subprocess.run([*pip, "--disable-pip-version-check", str(wheel)], check=True)
     seconds = time.monotonic() - start
-    used = sum(it.stat().st_size for it in set(client.rglob("*")) - files if it.is_file())
+    size = sum(path.stat().st_size for path in set(client.rglob("*")) - files if path.is_file())
     figures.append(
-        f"client alone: wheel {wheel.stat().st_size / 1e6:.1f} MB, installed {used / 1e6:.1f} MB "
+        f"client alone: wheel {wheel.stat().st_size / 1e6:.1f} MB, installed {size / 1e6:.1f} MB "
         f"in {seconds:.1f} s"
     )
-    assert used / 1e6 < MOST_CLIENT_MEGABYTES
+    assert size / 1e6 < MOST_CLIENT_MEGABYTES
 
     keys.make(tmp_path / "keys", ())
     image = np.load(DIGITS.with_suffix(".npz"))["inputs"][:1]
-    (wanted,) = onnxruntime.InferenceSession(DIGITS).run(None, {"input": image})
-    served = ["serve", DIGITS, "--name", "digits", "--keys", tmp_path / "keys"]
-    served += ["--input-range", 0, 1, "--state", tmp_path / "server", "--listen", "127.0.0.1:0"]
-    with listening(*served) as (_, address):
+    (reference,) = onnxruntime.InferenceSession(DIGITS).run(None, {"input": image})
+    service = ["serve", DIGITS, "--name", "digits", "--keys", tmp_path / "keys"]
+    service += ["--input-range", 0, 1, "--state", tmp_path / "server", "--listen", "127.0.0.1:0"]
+    with listening(*service) as (_, address):
         url = f"https://localhost:{address.rpartition(':')[2]}"
         words = [client / "bin" / "privet-client", url, tmp_path / "keys", tmp_path / "state"]
-        done = subprocess.run(
+        process = subprocess.run(
             [*map(str, words), "digits", "gmw"],
             input=" ".join(map(str, image.ravel())),
             capture_output=True,
@@ -161,5 +161,5 @@ def test_the_client_alone_is_one_small_program_and_predicts(
             env={},
             check=True,
         )
-    logits = [float(line.partition(" ")[2]) for line in done.stdout.splitlines()]
-    np.testing.assert_allclose(logits, wanted[0], rtol=0, atol=0.1)
+    logits = [float(line.partition(" ")[2]) for line in process.stdout.splitlines()]
+    np.testing.assert_allclose(logits, reference[0], rtol=0, atol=0.1)

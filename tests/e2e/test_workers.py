@@ -47,8 +47,8 @@ def test_jobs_may_share_a_core(on_floor: Callable[..., None]) -> None:
     async def scenario(stage: Floor) -> None:
         (machine,) = stage.executor.machines()
         assert machine.cores == (cpu, 2 * cpu + 1)
-        both = (stage.prepare(cores=(core,)) for core in machine.cores)
-        results = await asyncio.gather(*both)
+        preparations = (stage.prepare(cores=(core,)) for core in machine.cores)
+        results = await asyncio.gather(*preparations)
         assert [outcome.failure for _, outcome in results] == [None, None]
         with pytest.raises(Misuse, match="has the cores"):
             await stage.executor.run(stage.grant("prepare", cores=(3 * cpu + 2,)))
@@ -68,9 +68,9 @@ def test_jobs_run_and_tell_what_they_took(on_floor: Callable[..., None]) -> None
         grant = stage.grant("prepare")
         assert (entry.id, entry.peer) == (material, grant.client)
         assert (entry.program, entry.suite) == (grant.program, grant.suite)
-        used = await stage.infer(material, cores=stage.executor.machines()[0].cores)
-        assert (used.failure, used.material) == (None, material)
-        assert used.waited > 0
+        inference = await stage.infer(material, cores=stage.executor.machines()[0].cores)
+        assert (inference.failure, inference.material) == (None, material)
+        assert inference.waited > 0
         assert await stage.executor.material("local") == []
 
     on_floor(scenario)
@@ -94,14 +94,14 @@ def test_material_serves_on_any_worker(on_floor: Callable[..., None]) -> None:
 async def refusal(stage: Floor, grant: Grant, work: Callable[[Client], Any]) -> str:
     """What the client hears when it asks for `work`; the job then does what it was for."""
     running = await stage.executor.run(grant)
-    with pytest.raises(PeerError) as raised:
+    with pytest.raises(PeerError) as excinfo:
         await stage.ask(running, work)
     if grant.phase == "prepare":
         await stage.ask(running, lambda client: client.prepare())
     else:
         await stage.ask(running, lambda client: client.infer([INPUT], material=grant.material))
     assert (await running.outcome()).failure is None
-    return str(raised.value)
+    return str(excinfo.value)
 
 
 def test_wrong_requests_are_refused_and_spend_nothing(on_floor: Callable[..., None]) -> None:
@@ -115,7 +115,7 @@ def test_wrong_requests_are_refused_and_spend_nothing(on_floor: Callable[..., No
         assert "is to prepare" in await refusal(stage, stage.grant("prepare"), infer)
         third, _ = await stage.prepare()
         # The client's half of the second entry is spent by its attempt; the server's is not.
-        assert {it.id for it in await stage.executor.material("local")} >= {first, second}
+        assert {entry.id for entry in await stage.executor.material("local")} >= {first, second}
 
         def infer_third(client: Client) -> object:
             return client.infer([INPUT], material=third)
@@ -152,17 +152,17 @@ def test_another_program_or_suite_is_refused(on_floor: Callable[..., None]) -> N
 
 def test_a_stranger_is_refused_whatever_it_asks(on_floor: Callable[..., None]) -> None:
     async def scenario(stage: Floor) -> None:
-        mine, _ = await stage.prepare()
+        entry_id, _ = await stage.prepare()
         running = await stage.executor.run(stage.grant("prepare", client="ab" * 32, grace=3.0))
         for work in (
             lambda client: client.prepare(),
-            lambda client: client.infer([INPUT], material=mine),
+            lambda client: client.infer([INPUT], material=entry_id),
         ):
             with pytest.raises(PeerError, match="no grant for this client"):
                 await stage.ask(running, work)
         outcome = await running.outcome()
         assert outcome.failure == "absent"
-        assert [it.id for it in await stage.executor.material("local")] == [mine]
+        assert [entry.id for entry in await stage.executor.material("local")] == [entry_id]
 
     on_floor(scenario)
 
@@ -206,18 +206,18 @@ def test_the_pool_keeps_to_the_cores(on_floor: Callable[..., None]) -> None:
         assert isinstance(executor, LocalExecutor)
         core = executor.node.cores[-1]
         running = await executor.run(stage.grant("prepare", cores=(core,)))
-        seen = []
+        affinities = []
 
         def look(*_step: object) -> None:
             for pid in executor.workers():
                 # A thread that ends between the two looks has no cores any more.
                 with contextlib.suppress(ProcessLookupError, FileNotFoundError):
                     tasks = [int(name) for name in os.listdir(f"/proc/{pid}/task")]
-                    seen.append([os.sched_getaffinity(task) for task in tasks])
+                    affinities.append([os.sched_getaffinity(task) for task in tasks])
 
         await stage.ask(running, lambda client: client.prepare(progress=look))
         assert (await running.outcome()).failure is None
-        assert any(all(cores == {core} for cores in threads) for threads in seen)
+        assert any(all(cores == {core} for cores in threads) for threads in affinities)
 
     on_floor(scenario)
 
@@ -226,14 +226,14 @@ def test_what_cannot_be_granted(on_floor: Callable[..., None]) -> None:
     async def scenario(stage: Floor) -> None:
         executor, cores = stage.executor, stage.executor.machines()[0].cores
         running = await executor.run(stage.grant("prepare", job="one", memory=3 << 30))
-        for fields, why in (
+        for fields, reason in (
             ({"job": "one"}, "runs already"),
             ({}, "has its cores"),
             ({"cores": cores[1:], "memory": 2 << 30}, "have its memory"),
             ({"cores": (999,)}, "has the cores"),
             ({"machine": "elsewhere"}, "no machine"),
         ):
-            with pytest.raises(Misuse, match=why):
+            with pytest.raises(Misuse, match=reason):
                 await executor.run(stage.grant("prepare", **fields))
         await executor.stop(running.job)
         with pytest.raises(Misuse, match="only an inference uses material"):

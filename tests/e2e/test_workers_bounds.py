@@ -73,10 +73,10 @@ def test_a_job_over_its_time_is_killed(on_floor: Play) -> None:
     async def scenario(stage: Floor) -> None:
         victim = workers(stage)[0]
         running = await stage.executor.run(stage.grant("prepare", seconds=0.3))
-        began = time.monotonic()
+        start = time.monotonic()
         client = asyncio.create_task(stage.ask(running, dawdle(4.0)))
         outcome = await running.outcome()
-        assert time.monotonic() - began < 4.0
+        assert time.monotonic() - start < 4.0
         assert (outcome.failure, outcome.message) == ("timed out", "it took more than 0.3 s")
         assert 0.3 <= outcome.seconds < 4.0
         with pytest.raises(PeerError):
@@ -172,16 +172,16 @@ def test_a_killed_worker_fails_its_own_job_alone(on_floor: Play) -> None:
             await killed
 
         # A client from before the kill still has its half, but nobody has the other one.
-        assert [it.id for it in await stage.executor.material("local")] == [entry]
-        again = await stage.executor.run(stage.grant("infer", material=material))
+        assert [record.id for record in await stage.executor.material("local")] == [entry]
+        job = await stage.executor.run(stage.grant("infer", material=material))
 
         def infer_again() -> object:
-            with stage.client(again.port, state="before") as client:
+            with stage.client(job.port, state="before") as client:
                 return client.infer([INPUT], material=material)
 
         with pytest.raises(MaterialError):
             await asyncio.to_thread(infer_again)
-        assert (await again.outcome()).failure == "failed"
+        assert (await job.outcome()).failure == "failed"
         assert (await stage.infer(entry)).failure is None
 
     on_floor(scenario)
@@ -206,15 +206,15 @@ def test_a_job_is_taken_back_unless_its_client_has_come(on_floor: Play) -> None:
     on_floor(scenario)
 
 
-@pytest.mark.parametrize("begun", [False, True], ids=["waiting", "begun"])
-def test_a_job_can_be_stopped(begun: bool, on_floor: Play) -> None:
+@pytest.mark.parametrize("has_begun", [False, True], ids=["waiting", "begun"])
+def test_a_job_can_be_stopped(has_begun: bool, on_floor: Play) -> None:
     async def scenario(stage: Floor) -> None:
         before = workers(stage)
         material, _ = await stage.prepare()
-        grant = stage.grant("prepare") if begun else stage.grant("infer", material=material)
+        grant = stage.grant("prepare") if has_begun else stage.grant("infer", material=material)
         running = await stage.executor.run(grant)
         client = None
-        if begun:
+        if has_begun:
             client = asyncio.create_task(stage.ask(running, dawdle(0.5)))
             assert await running.started()
         await stage.executor.stop(running.job)
@@ -225,7 +225,7 @@ def test_a_job_can_be_stopped(begun: bool, on_floor: Play) -> None:
                 await client
         # Nobody had to be killed for it, and material that nobody touched still serves.
         assert workers(stage) == before
-        assert outcome.kept != begun
+        assert outcome.kept != has_begun
         assert (await stage.infer(material)).failure is None
 
     on_floor(scenario)
@@ -239,13 +239,13 @@ def open_files(pid: int) -> int:
 def children() -> int:
     """How many child processes this one has, dead ones included that nobody has waited for; but
     Python's own, which a test of other processes may have left, is none of the executor's."""
-    mine = f"\nPPid:\t{os.getpid()}\n"
+    parent_line = f"\nPPid:\t{os.getpid()}\n"
     count = 0
-    for it in Path("/proc").glob("[0-9]*"):
+    for path in Path("/proc").glob("[0-9]*"):
         # Others' processes may end between the two lines.
         with contextlib.suppress(FileNotFoundError, ProcessLookupError):
-            is_child = mine in (it / "status").read_text()
-            count += is_child and b"resource_tracker" not in (it / "cmdline").read_bytes()
+            is_child = parent_line in (path / "status").read_text()
+            count += is_child and b"resource_tracker" not in (path / "cmdline").read_bytes()
     return count
 
 
@@ -258,8 +258,8 @@ def test_fifty_jobs_leak_nothing(on_floor: Play) -> None:
         def used() -> tuple[list[int], int, int, list[int], list[int]]:
             pids = workers(stage)
             threads = [len(os.listdir(f"/proc/{pid}/task")) for pid in pids]
-            mine = len(os.listdir("/proc/self/fd"))
-            return pids, mine, children(), list(map(open_files, pids)), threads
+            descriptors = len(os.listdir("/proc/self/fd"))
+            return pids, descriptors, children(), list(map(open_files, pids)), threads
 
         for _ in range(3):
             await both()

@@ -45,17 +45,17 @@ class View:
             changed=lambda job, quietly=False: None,
             joined=lambda node, entries: self.reconciliation.take_in(node.name, entries),
         )
-        served: Any = SimpleNamespace(key="small/1", program=SimpleNamespace(batch=1))
+        model: Any = SimpleNamespace(key="small/1", program=SimpleNamespace(batch=1))
         self.reconciliation = Reconciliation(
             stage.executor,
             self.driver,
-            lambda program: served if program == stage.program else None,
+            lambda program: model if program == stage.program else None,
             Metrics(lambda: self.driver.scheduler.snapshot(self.driver.clock())),
         )
 
     def unused(self) -> dict[str, MaterialEntry]:
         """What the scheduler would offer."""
-        return {it.material: it for it in self.driver.scheduler.material.unused()}
+        return {entry.material: entry for entry in self.driver.scheduler.material.unused()}
 
 
 @asynccontextmanager
@@ -90,7 +90,7 @@ def on_floor(tmp_path: Path, key_folder: Path, compiled: Compiled) -> Callable[[
 
 async def stored(stage: Floor) -> set[str]:
     """What the store would hand out."""
-    return {it.id for it in await stage.executor.material("local")}
+    return {entry.id for entry in await stage.executor.material("local")}
 
 
 def ready(stage: Floor, material: str) -> list[Path]:
@@ -113,16 +113,16 @@ def test_a_service_that_starts_again_finds_what_was_not_used(
         # Its client does not come, so nobody touches it, whatever the service knew by then.
         grant = stage.grant("infer", material=untouched, grace=0.2)
         assert (await (await stage.executor.run(grant)).outcome()).kept
-        async with view(stage) as it:
-            (held,) = it.unused().values()
+        async with view(stage) as service:
+            (reservation,) = service.unused().values()
             client = keys.fingerprint(stage.keys / "client.pem")
-            assert held.material == untouched
-            assert (held.stream.client, held.stream.suite) == (client, SUITE)
+            assert reservation.material == untouched
+            assert (reservation.stream.client, reservation.stream.suite) == (client, SUITE)
             (entry,) = await stage.executor.material("local")
-            assert (held.machine, held.bytes) == ("local", entry.bytes)
+            assert (reservation.machine, reservation.bytes) == ("local", entry.bytes)
         await stage.infer(untouched)
-        async with view(stage) as it:
-            assert it.unused() == {}
+        async with view(stage) as service:
+            assert service.unused() == {}
 
     on_floor(scenario)
 
@@ -131,9 +131,9 @@ def test_old_material_goes_and_can_never_be_used(on_floor: Callable[[Scenario], 
     async def scenario(stage: Floor) -> None:
         old, new = [(await stage.prepare())[0] for _ in range(2)]
         age(stage, old, 200.0)
-        async with view(stage, material_seconds=100.0) as it:
+        async with view(stage, material_seconds=100.0) as service:
             await eventually(lambda: not ready(stage, old))
-            assert set(it.unused()) == await stored(stage) == {new}
+            assert set(service.unused()) == await stored(stage) == {new}
         assert (stage.folder / "server" / "server" / "spent" / old).exists()
         # Even a grant for it is of no use: the store's spent marker decides.
         running = await stage.executor.run(stage.grant("infer", material=old))
@@ -147,17 +147,17 @@ def test_old_material_goes_and_can_never_be_used(on_floor: Callable[[Scenario], 
 def test_a_sweep_finds_what_no_job_told_of(on_floor: Callable[[Scenario], None]) -> None:
     async def scenario(stage: Floor) -> None:
         kept, deleted = [(await stage.prepare())[0] for _ in range(2)]
-        async with view(stage) as it:
+        async with view(stage) as service:
             left, _ = await stage.prepare()
             for path in ready(stage, deleted):
                 path.unlink()
-            await it.reconciliation.sweep()
-            assert set(it.unused()) == {kept}, "its job may still tell of what is new"
+            await service.reconciliation.sweep()
+            assert set(service.unused()) == {kept}, "its job may still tell of what is new"
             age(stage, left, SETTLING_SECONDS + 1)
-            await it.reconciliation.sweep()
-            assert set(it.unused()) == {kept, left}
-            await it.reconciliation.sweep()
-            assert set(it.unused()) == {kept, left}
+            await service.reconciliation.sweep()
+            assert set(service.unused()) == {kept, left}
+            await service.reconciliation.sweep()
+            assert set(service.unused()) == {kept, left}
         for material in (kept, left):
             await stage.infer(material)
 

@@ -97,12 +97,12 @@ async def floor(nodes: Nodes, folder: Path, keys: Path, compiled: Compiled) -> A
 async def works(stage: Floor, machine: str) -> str:
     """An entry made and one used on a machine; another one that stays there."""
     cores = next(node.cores for node in stage.executor.machines() if node.name == machine)
-    where = {"machine": machine, "cores": cores}
-    material, _ = await stage.prepare(**where)
-    outcome = await stage.infer(material, **where)
+    place = {"machine": machine, "cores": cores}
+    material, _ = await stage.prepare(**place)
+    outcome = await stage.infer(material, **place)
     assert outcome.failure is None
     assert outcome.peak_rss > outcome.base_rss > 0
-    return (await stage.prepare(**where))[0]
+    return (await stage.prepare(**place))[0]
 
 
 def workers(folder: Path) -> set[int]:
@@ -111,10 +111,10 @@ def workers(folder: Path) -> set[int]:
     for path in Path("/proc").glob("[0-9]*"):
         try:
             words = (path / "cmdline").read_bytes().split(b"\0")
-            mine = os.fsencode(folder) in (path / "environ").read_bytes()
+            in_folder = os.fsencode(folder) in (path / "environ").read_bytes()
         except OSError:
             continue
-        if b"privet.service.worker" in words and mine:
+        if b"privet.service.worker" in words and in_folder:
             pids.add(int(path.name))
     return pids
 
@@ -128,9 +128,9 @@ def test_a_node_is_killed_under_load(
             assert {node.name for node in executor.machines()} == {"alpha", "beta"}
             events: asyncio.Queue[MachineEvent] = asyncio.Queue()
             listening = asyncio.create_task(pass_on(stage, events))
-            kept = {machine: await works(stage, machine) for machine in ("alpha", "beta")}
-            for machine, material in kept.items():
-                assert [it.id for it in await executor.material(machine)] == [material]
+            entries = {machine: await works(stage, machine) for machine in ("alpha", "beta")}
+            for machine, material in entries.items():
+                assert [entry.id for entry in await executor.material(machine)] == [material]
             with pytest.raises(Misuse, match="another job has its cores"):
                 await refused(stage)
             unheard = await executor.run(stage.grant("prepare"))
@@ -140,8 +140,8 @@ def test_a_node_is_killed_under_load(
             # Jobs go on on alpha while beta is killed in the middle of one.
             stop = asyncio.Event()
             load = asyncio.create_task(keep_busy(stage, "alpha", stop))
-            lost, seconds = await die_with(nodes, stage, kept["beta"])
-            assert (lost.failure, lost.kept) == ("machine lost", False)
+            outcome, seconds = await die_with(nodes, stage, entries["beta"])
+            assert (outcome.failure, outcome.kept) == ("machine lost", False)
             figures.append(f"the loss of a Ray node was told after {seconds:.1f} s")
             event = await asyncio.wait_for(events.get(), SOON)
             assert (event.kind, event.node.name) == ("lost", "beta")
@@ -212,10 +212,10 @@ async def die_with(nodes: Nodes, stage: Floor, material: str) -> tuple[Outcome, 
 
     client = asyncio.create_task(stage.ask(running, infer))
     assert await asyncio.to_thread(begun.wait, SOON)
-    began = time.monotonic()
+    start = time.monotonic()
     await asyncio.to_thread(nodes.kill, "beta")
     outcome = await asyncio.wait_for(running.outcome(), SOON)
-    seconds = time.monotonic() - began
+    seconds = time.monotonic() - start
     dead.set()
     with pytest.raises(PeerError):
         await client

@@ -123,12 +123,12 @@ def test_the_malicious_mode_computes_the_same(name: str, truncation: str, tmp_pa
     assert (result.max_fixed_point_error == 0) == (truncation == "exact")
     semi_honest = privet.run(compiled, suite=privet.Fss(truncation=truncation))
     assert result.max_fixed_point_error <= 3 * semi_honest.max_fixed_point_error
-    for measured, expected in (
+    for actual, expected in (
         (result.online.bytes_client, forecast.online_bytes_client),
         (result.online.bytes_server, forecast.online_bytes_server),
         (result.online.rounds, forecast.online_rounds),
     ):
-        assert measured == expected
+        assert actual == expected
 
 
 def _phase(cost: privet.runtime.PhaseCost, result: privet.Run) -> str:

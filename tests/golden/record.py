@@ -97,16 +97,18 @@ def write(file: str, records: dict[str, Record]) -> None:
     (FOLDER / f"{file}.json").write_text("{\n" + ",\n".join(blocks) + "\n}\n")
 
 
-def main(wanted: Sequence[str]) -> None:
+def main(names: Sequence[str]) -> None:
     """Records the cases that are named, by file or by key; all without a name."""
     for file in FILES:
         cases = [case for case in CASES if case.file == file]
-        known = read(file)
+        records = read(file)
         for case in cases:
-            if not wanted or file in wanted or case.key in wanted:
-                known[case.key] = observe(case)
+            if not names or file in names or case.key in names:
+                records[case.key] = observe(case)
                 sys.stdout.write(f"{file}, {case.key}\n")
-                write(file, {each.key: known[each.key] for each in cases if each.key in known})
+                write(
+                    file, {entry.key: records[entry.key] for entry in cases if entry.key in records}
+                )
 
 
 if __name__ == "__main__":

@@ -13,22 +13,22 @@ TRAFFIC = ("offline", "online", "plan")
 
 
 def marks(case: Case) -> list[pytest.MarkDecorator]:
-    found = [pytest.mark.slow] if case.slow else []
-    return [*found, pytest.mark.go] if case.suite == "ckks" else found
+    pytest_marks = [pytest.mark.slow] if case.slow else []
+    return [*pytest_marks, pytest.mark.go] if case.suite == "ckks" else pytest_marks
 
 
 @pytest.mark.parametrize(
     "case", [pytest.param(case, id=case.key, marks=marks(case)) for case in CASES]
 )
 def test_a_run_is_as_recorded(case: Case) -> None:
-    recorded, found = read(case.file)[case.key], observe(case)
-    assert set(found) == set(recorded)
-    same_outputs(case, found.pop("outputs"), recorded.pop("outputs"))
+    expected, actual = read(case.file)[case.key], observe(case)
+    assert set(actual) == set(expected)
+    same_outputs(case, actual.pop("outputs"), expected.pop("outputs"))
     if case.bytes_within:
         for name in TRAFFIC:
-            assert near(found.pop(name), recorded.pop(name), case.bytes_within), name
-    for name, value in recorded.items():
-        assert found[name] == value, name
+            assert near(actual.pop(name), expected.pop(name), case.bytes_within), name
+    for name, value in expected.items():
+        assert actual[name] == value, name
 
 
 PORTABLE = (
@@ -52,35 +52,35 @@ def test_rounds_are_those_forecast(file: str) -> None:
     for case in (case for case in CASES if case.file == file):
         record = read(file)[case.key]
         if forecast := record.get("forecast"):
-            more = forecast["refill"]["rounds"] if case.options.get("unprepared") else 0
-            assert record["online"][2] == forecast["online_rounds"] + more, case.key
+            refill_rounds = forecast["refill"]["rounds"] if case.options.get("unprepared") else 0
+            assert record["online"][2] == forecast["online_rounds"] + refill_rounds, case.key
 
 
-def same_outputs(case: Case, found: dict[str, list[float]], recorded: dict[str, Any]) -> None:
+def same_outputs(case: Case, actual: dict[str, list[float]], expected: dict[str, Any]) -> None:
     """Bit for bit, or within the units that the case allows."""
     if case.units == 0:
-        assert found == recorded
+        assert actual == expected
         return
-    assert list(found) == list(recorded)
+    assert list(actual) == list(expected)
     scale = 16 if case.suite == "ckks" else 12
-    for name, values in found.items():
-        worst = float(np.abs(np.subtract(values, recorded[name])).max())
+    for name, values in actual.items():
+        worst = float(np.abs(np.subtract(values, expected[name])).max())
         assert worst <= case.units * 2.0**-scale, name
 
 
-def near(found: Any, recorded: Any, within: float) -> bool:
+def near(actual: Any, expected: Any, within: float) -> bool:
     """Whether all numbers are those recorded but for a part, and all else is the same."""
-    if isinstance(recorded, dict):
-        return set(found) == set(recorded) and all(
-            near(found[key], value, within) for key, value in recorded.items()
+    if isinstance(expected, dict):
+        return set(actual) == set(expected) and all(
+            near(actual[key], value, within) for key, value in expected.items()
         )
-    if isinstance(recorded, list):
-        return len(found) == len(recorded) and all(
-            near(*pair, within) for pair in zip(found, recorded, strict=True)
+    if isinstance(expected, list):
+        return len(actual) == len(expected) and all(
+            near(*pair, within) for pair in zip(actual, expected, strict=True)
         )
-    if isinstance(recorded, int) and not isinstance(recorded, bool):
-        return bool(abs(found - recorded) <= within * abs(recorded))
-    return bool(found == recorded)
+    if isinstance(expected, int) and not isinstance(expected, bool):
+        return bool(abs(actual - expected) <= within * abs(expected))
+    return bool(actual == expected)
 
 
 def test_every_case_has_a_record_and_every_record_a_case() -> None:
@@ -92,7 +92,7 @@ def test_every_case_has_a_record_and_every_record_a_case() -> None:
 
 def test_a_difference_is_seen() -> None:
     """The comparison with a tolerance does compare."""
-    recorded = {"bytes": [1000, 20], "name": "a"}
-    assert near({"bytes": [1009, 20], "name": "a"}, recorded, 0.01)
+    expected = {"bytes": [1000, 20], "name": "a"}
+    assert near({"bytes": [1009, 20], "name": "a"}, expected, 0.01)
     for other in ({"bytes": [1011, 20]}, {"bytes": [1000, 21]}, {"bytes": [1000]}, {"name": "b"}):
-        assert not near({**recorded, **other}, recorded, 0.01)
+        assert not near({**expected, **other}, expected, 0.01)

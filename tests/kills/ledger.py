@@ -79,13 +79,13 @@ class Ledger:
         ]
 
     def _by_content(self) -> list[str]:
-        seen: dict[tuple[Party, bytes], Use] = {}
+        uses: dict[tuple[Party, bytes], Use] = {}
         wrong = []
         for use in self.uses:
             for party, frame in use.opening.items():
                 if not frame.whole or len(frame.payload) < TELLING_BYTES:
                     continue
-                first = seen.setdefault((party, frame.payload), use)
+                first = uses.setdefault((party, frame.payload), use)
                 if first is not use:
                     wrong.append(
                         f"the {party} said the same under {first.material} and {use.material}"

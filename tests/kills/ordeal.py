@@ -78,12 +78,12 @@ class Ordeal:
         """How long work takes that nobody disturbs."""
         seconds: dict[str, list[float]] = {"prepare": [], "infer": []}
         for _ in range(3):
-            started = time.monotonic()
+            start = time.monotonic()
             material = self._prepare()
-            seconds["prepare"].append(time.monotonic() - started)
-            started = time.monotonic()
+            seconds["prepare"].append(time.monotonic() - start)
+            start = time.monotonic()
             self._check_output(self.party["client"].ask(infer(material)))
-            seconds["infer"].append(time.monotonic() - started)
+            seconds["infer"].append(time.monotonic() - start)
         return {work: min(times) for work, times in seconds.items()}
 
     def _prepare(self) -> str:
@@ -95,8 +95,8 @@ class Ordeal:
 
     def _useless_at(self, party: Party) -> set[str]:
         """Entries of setups that this party has given up because a check came to no end."""
-        kept = self.stage.keeps(party)
-        return {entry for entry, setup in self.setups.items() if setup not in kept}
+        setups = self.stage.keeps(party)
+        return {entry for entry, setup in self.setups.items() if setup not in setups}
 
     def _kept_by_both(self) -> set[str]:
         return self.stage.keeps("client") & self.stage.keeps("server")
@@ -132,13 +132,13 @@ class Ordeal:
 
     def _aftermath(self, victims: tuple[Party, ...]) -> dict[str, Any]:
         """The client's answer, if it gave one; by then nobody waits for the dead any more."""
-        started = time.monotonic()
+        start = time.monotonic()
         answer = self.party["client"].answer()
         for victim in victims:
             self.party[victim].kill()
         self.party["client"].kill()
         assert self.stage.tap.quiet(SOON), "a party still waits for one that was killed"
-        assert time.monotonic() - started < SOON
+        assert time.monotonic() - start < SOON
         if "client" not in victims:
             assert answer["event"] in ("prepared", "inferred", "failed"), answer
             assert answer.get("type", "LinkError") in ("LinkError", "PeerMisbehaved"), answer
@@ -152,8 +152,8 @@ class Ordeal:
             return "nothing"
         requests = [frame for frame in self.stage.tap.frames[first:] if frame.request]
         if material is None:
-            begun = len(self.stage.files("server")) > 2 * len(before)
-            return "storing" if begun else "preparing"
+            is_storing = len(self.stage.files("server")) > 2 * len(before)
+            return "storing" if is_storing else "preparing"
         if material in self.stage.audit().begun("server"):
             return "inferring"
         claimed = (self.stage.store("client") / "spent" / material).exists()
@@ -168,43 +168,43 @@ class Ordeal:
         self, material: str | None, answer: dict[str, Any], before: dict[Party, set[str]]
     ) -> None:
         """Nothing that was begun is offered again, and nothing else is lost."""
-        listed, ledger = set(self._list()), self.stage.audit()
+        listing, ledger = set(self._list()), self.stage.audit()
         assert ledger.reused() == []
         ready = {party: self.stage.ready(party) for party in self.party}
         useless = self._useless()
-        assert ready["client"] == listed
+        assert ready["client"] == listing
         for party in self.party:
             assert not ready[party] & self._useless_at(party), (
                 f"the {party} keeps what it has given up"
             )
         # A client that was killed before it could claim what the server had spent for it.
-        left = listed - useless - ready["server"]
+        left = listing - useless - ready["server"]
         assert left <= {use.material for use in ledger.uses}, "the server lost an entry"
         for party, entries in ready.items():
             assert not entries & ledger.begun(party), f"the {party} offers what it has begun to use"
             assert before[party] - {material} - useless <= entries, f"the {party} lost an entry"
-            made = {answer["material"]} - useless if answer.get("event") == "prepared" else set()
-            assert made <= entries, f"the {party} lost an entry that was made"
+            new = {answer["material"]} - useless if answer.get("event") == "prepared" else set()
+            assert new <= entries, f"the {party} lost an entry that was made"
             if party == "client":
                 whole = {f"{entry}.{part}" for entry in entries for part in ("json", "material")}
                 assert self.stage.files(party) == whole, "something is left of a killed process"
-        for spent in left:
-            assert self.party["client"].ask(infer(spent))["event"] == "refused"
+        for entry in left:
+            assert self.party["client"].ask(infer(entry))["event"] == "refused"
             # The server ends a session that asks for what it does not have.
             self.party["client"].kill()
             self.party["client"] = self.stage.start_client()
         assert not left & set(self._list()), "the client keeps what the server refuses"
-        asked = len(self.stage.audit().uses)
-        for spent in ({material} if material else set()) | self._sample(ledger.begun("client")):
-            if spent not in listed:
-                assert self.party["client"].ask(infer(spent))["event"] == "refused"
-        assert len(self.stage.audit().uses) == asked, "the client asked for an entry it had used"
-        self.kept = listed - useless - left
+        count = len(self.stage.audit().uses)
+        for entry in ({material} if material else set()) | self._sample(ledger.begun("client")):
+            if entry not in listing:
+                assert self.party["client"].ask(infer(entry))["event"] == "refused"
+        assert len(self.stage.audit().uses) == count, "the client asked for an entry it had used"
+        self.kept = listing - useless - left
         # Entries of a setup that was given up before may turn up later: setups count.
-        gone = self.shared - self._kept_by_both()
-        if gone - self.gone:
+        missing = self.shared - self._kept_by_both()
+        if missing - self.gone:
             assert material in ledger.begun("server"), "a setup was given up without a check"
-        self.gone = gone
+        self.gone = missing
 
     def _sample(self, entries: set[str]) -> set[str]:
         return set(self.random.sample(sorted(entries), min(3, len(entries))))

@@ -51,14 +51,14 @@ class Service:
         await self._executor.close()
 
     async def _list(self) -> None:
-        stored = [it.id for it in await self._executor.material("local")]
-        say("entries", stored=stored, ready=await self._ready())
+        ids = [entry.id for entry in await self._executor.material("local")]
+        say("entries", stored=ids, ready=await self._ready())
 
     async def _ready(self) -> list[str]:
         """What the service would offer this client: that is all in the store's entries."""
-        mine = (self._client, self._program, self._job["suite"])
+        key = (self._client, self._program, self._job["suite"])
         entries = await self._executor.material("local")
-        return [it.id for it in entries if (it.peer, it.program, it.suite) == mine]
+        return [entry.id for entry in entries if (entry.peer, entry.program, entry.suite) == key]
 
     async def _do(self, phase: Any, material: str | None, grace: float) -> None:
         grant = Grant(

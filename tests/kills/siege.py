@@ -58,8 +58,8 @@ class Siege:
         client.kill()
         outcome = self._outcome(victims)
         assert self.stage.tap.quiet(SOON), "a party still waits for one that was killed"
-        done = outcome.get("failure", "") is None
-        self.landed["nothing" if done else self._interrupted(material)] += 1
+        success = outcome.get("failure", "") is None
+        self.landed["nothing" if success else self._interrupted(material)] += 1
         self._check(victims, material, answer, outcome)
         if material and material in self.stage.audit().begun("server"):
             self._check_backup(material)
@@ -68,9 +68,9 @@ class Siege:
         """Every entry that both sides still have serves, once."""
         for material in sorted(self._list()[1] & self._client_list()):
             self._undisturbed(material)
-        stored, ready = self._list()
+        entries, ready = self._list()
         assert not ready & self._client_list()
-        assert ready <= stored
+        assert ready <= entries
         assert self.stage.audit().reused() == []
 
     def end(self) -> None:
@@ -119,7 +119,8 @@ class Siege:
             frames = self.stage.tap.frames
             # On a busy machine the client may come after the grace, and never ask.
             self.stage.tap.wait(
-                lambda: any(it.request.get("request") == phase for it in frames[first:]), GRACE
+                lambda: any(frame.request.get("request") == phase for frame in frames[first:]),
+                GRACE,
             )
             time.sleep(self.random.uniform(0, 0.9) * self.seconds[phase])
         else:
@@ -159,20 +160,20 @@ class Siege:
     ) -> None:
         ledger = self.stage.audit()
         assert ledger.reused() == []
-        stored, ready = self._list()
-        assert ready <= stored, "an offer without its entry"
-        assert not stored & ledger.begun("server"), "what was begun is still there"
-        lost = self.ready - {material} - ready
-        assert not lost, "entries that no job had are gone"
+        entries, ready = self._list()
+        assert ready <= entries, "an offer without its entry"
+        assert not entries & ledger.begun("server"), "what was begun is still there"
+        missing = self.ready - {material} - ready
+        assert not missing, "entries that no job had are gone"
         if answer.get("event") == "prepared":
-            assert answer["material"] in stored, "the client has an entry that the server has not"
+            assert answer["material"] in entries, "the client has an entry that the server has not"
         if outcome.get("failure", "") is None and material is None:
             assert outcome["material"] in ready
         if material in ready:
             # Its client came too late, and the service may have died before it could say so.
             assert outcome.get("kept", "executor" in victims)
         elif material:
-            assert material not in stored
+            assert material not in entries
             assert self.service.ask({"do": "infer", "material": material})["event"] == "refused"
         self.ready = ready & self._client_list()
 

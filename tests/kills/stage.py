@@ -120,12 +120,12 @@ class Stage:
 
     def setups(self, party: Party) -> dict[str, str]:
         """The entries at a party that were made with a setup, and which one that was."""
-        found = {}
+        setups = {}
         for path in (self.store(party) / "ready").glob("*.json"):
             setup = json.loads(path.read_text()).get("setup")
             if setup is not None:
-                found[path.stem] = setup
-        return found
+                setups[path.stem] = setup
+        return setups
 
     def keeps(self, party: Party) -> set[str]:
         """The setups that a party keeps; marks of checks and locks lie beside them."""

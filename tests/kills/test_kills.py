@@ -30,16 +30,16 @@ def survive(way: MaterialSuite, kills: int, folder: Path, keys: Path, compiled: 
 
 @pytest.mark.parametrize(
     "way",
-    [it if it in QUICK else pytest.param(it, marks=pytest.mark.slow) for it in WAYS],
+    [way if way in QUICK else pytest.param(way, marks=pytest.mark.slow) for way in WAYS],
     ids=named,
 )
 def test_a_few_kills(
     way: MaterialSuite, tmp_path: Path, key_folder: Path, compiled: Compiled
 ) -> None:
-    landed = survive(way, 14, tmp_path, key_folder, compiled).landed
-    assert landed.total() - landed["nothing"] >= 5, landed
-    assert landed["preparing"] + landed["storing"], landed
-    assert landed["claiming"] + landed["inferring"], landed
+    kills = survive(way, 14, tmp_path, key_folder, compiled).landed
+    assert kills.total() - kills["nothing"] >= 5, kills
+    assert kills["preparing"] + kills["storing"], kills
+    assert kills["claiming"] + kills["inferring"], kills
 
 
 @pytest.mark.slow
@@ -49,8 +49,8 @@ def test_hundreds_of_kills(
     way: MaterialSuite, tmp_path: Path, key_folder: Path, compiled: Compiled
 ) -> None:
     ordeal = survive(way, 240, tmp_path, key_folder, compiled)
-    landed = ordeal.landed
-    assert landed["nothing"] < landed.total() / 2, landed
-    assert all(landed[work] >= 5 for work in AIMS), landed
+    kills = ordeal.landed
+    assert kills["nothing"] < kills.total() / 2, kills
+    assert all(kills[work] >= 5 for work in AIMS), kills
     # Some kills fell into a check, which a party must take for an attack.
     assert bool(ordeal.gone) == (way.mode.security == "malicious")

@@ -29,7 +29,7 @@ def kept(stage: Stage) -> list[Path]:
 def wait_for_the_server(stage: Stage, first: int) -> None:
     """Waits until the server has said something after so many frames."""
     frames = stage.tap.frames
-    assert stage.tap.wait(lambda: any(it.sender == "server" for it in frames[first:]), SOON)
+    assert stage.tap.wait(lambda: any(frame.sender == "server" for frame in frames[first:]), SOON)
 
 
 def test_an_inference_without_material_leaves_nothing_to_be_used_again(
@@ -44,10 +44,10 @@ def test_an_inference_without_material_leaves_nothing_to_be_used_again(
         }
 
         def undisturbed() -> float:
-            started = time.monotonic()
+            start = time.monotonic()
             answer = party["client"].ask(infer(None))
             assert np.allclose(answer["output"], expected, atol=0.1), answer
-            return time.monotonic() - started
+            return time.monotonic() - start
 
         seconds = min(undisturbed() for _ in range(3))
         cut = 0

@@ -35,8 +35,8 @@ def survive(way: MaterialSuite, kills: int, folder: Path, keys: Path, compiled: 
 def test_a_few_kills(
     way: MaterialSuite, tmp_path: Path, key_folder: Path, compiled: Compiled
 ) -> None:
-    landed = survive(way, 7, tmp_path, key_folder, compiled).landed
-    assert landed.total() - landed["nothing"] >= 3, landed
+    kills = survive(way, 7, tmp_path, key_folder, compiled).landed
+    assert kills.total() - kills["nothing"] >= 3, kills
 
 
 @pytest.mark.slow
@@ -45,7 +45,7 @@ def test_a_few_kills(
 def test_hundreds_of_kills(
     way: MaterialSuite, tmp_path: Path, key_folder: Path, compiled: Compiled, figures: list[str]
 ) -> None:
-    landed = survive(way, 200, tmp_path, key_folder, compiled).landed
-    figures.append(f"kills of workers, executors and clients, {way}: {dict(landed)}")
-    assert landed["nothing"] < 0.7 * landed.total(), landed
-    assert all(landed[work] >= 5 for work in ("preparing", "claiming", "inferring")), landed
+    kills = survive(way, 200, tmp_path, key_folder, compiled).landed
+    figures.append(f"kills of workers, executors and clients, {way}: {dict(kills)}")
+    assert kills["nothing"] < 0.7 * kills.total(), kills
+    assert all(kills[work] >= 5 for work in ("preparing", "claiming", "inferring")), kills

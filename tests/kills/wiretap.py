@@ -79,10 +79,10 @@ class Wiretap:
             thread.join()
             loop.close()
 
-    def wait(self, seen: Callable[[], bool], timeout: float) -> bool:
+    def wait(self, condition: Callable[[], bool], timeout: float) -> bool:
         """Waits until `seen()`, which may look at `frames`; whether that came to be in time."""
         with self._news:
-            return self._news.wait_for(seen, timeout)
+            return self._news.wait_for(condition, timeout)
 
     def quiet(self, timeout: float) -> bool:
         """Waits until both parties have closed all sessions."""
@@ -94,9 +94,9 @@ class Wiretap:
             ssl.Purpose.CLIENT_AUTH, cafile=str(self.keys / "ca.pem")
         )
         towards_client.verify_mode = ssl.CERT_REQUIRED
-        for context, shown in ((towards_server, "client"), (towards_client, "server")):
+        for context, role in ((towards_server, "client"), (towards_client, "server")):
             context.set_alpn_protocols([PROTOCOL])
-            context.load_cert_chain(self.keys / f"{shown}.pem", self.keys / f"{shown}.key")
+            context.load_cert_chain(self.keys / f"{role}.pem", self.keys / f"{role}.key")
 
         count = iter(range(1 << 30))
 
