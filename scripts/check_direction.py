@@ -97,7 +97,7 @@ def submodules(folder: Path, prefix: str) -> set[str]:
 
 def python_edges(sources: Mapping[str, Path]) -> Iterator[Edge]:
     """Edges between the parts found below each folder of `sources` (dotted prefix to folder)."""
-    known = {name for prefix, folder in sources.items() for name in submodules(folder, prefix)}
+    modules = {name for prefix, folder in sources.items() for name in submodules(folder, prefix)}
     for prefix, folder in sources.items():
         for path in sorted(folder.rglob("*.py")):
             names = [prefix, *path.relative_to(folder).with_suffix("").parts]
@@ -107,7 +107,7 @@ def python_edges(sources: Mapping[str, Path]) -> Iterator[Edge]:
             for name, line in imported(tree, module, is_package):
                 if name.split(".")[0] in sources:
                     # A name that is no submodule belongs to the facade: `from privet import run`.
-                    part = part_of(name) if part_of(name) in known else name.split(".")[0]
+                    part = part_of(name) if part_of(name) in modules else name.split(".")[0]
                     yield Edge(part_of(module), part, f"{path}:{line}")
 
 

@@ -19,8 +19,10 @@ VAGUE_NAMES = {"common", "helper", "helpers", "misc", "util", "utils"}
 def repository_files(root: Path) -> list[Path]:
     """Files that git tracks or would track, relative to `root`."""
     command = ["git", "ls-files", "--cached", "--others", "--exclude-standard", "-z"]
-    listed = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
-    return [path for name in listed.split("\0") if name and (root / (path := Path(name))).is_file()]
+    listing = subprocess.run(command, cwd=root, check=True, capture_output=True, text=True).stdout
+    return [
+        path for name in listing.split("\0") if name and (root / (path := Path(name))).is_file()
+    ]
 
 
 def offences(root: Path, files: Iterable[Path]) -> Iterator[str]:

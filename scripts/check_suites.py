@@ -60,7 +60,7 @@ def spelled(
     or in a list (`name|...`), or ask whether something is of its type; with `texts`, also those
     that tell people of one suite. `suites` are types by name.
     """
-    known, types = set(suites), set(suites.values())
+    names, types = set(suites), set(suites.values())
     tree = ast.parse(source)
     docstrings = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Expr)}
     for node in ast.walk(tree):
@@ -69,12 +69,12 @@ def spelled(
             and isinstance(node.value, str)
             and id(node) not in docstrings
         ):
-            if is_name(node.value, known) or (texts and mentions(node.value, known)):
+            if is_name(node.value, names) or (texts and mentions(node.value, names)):
                 yield node.lineno, node.value
         elif isinstance(node, ast.Call) and ast.unparse(node.func) == "isinstance":
-            asked = ast.unparse(node.args[1]).rpartition(".")[2]
-            if asked in types:
-                yield node.lineno, asked
+            type_name = ast.unparse(node.args[1]).rpartition(".")[2]
+            if type_name in types:
+                yield node.lineno, type_name
 
 
 def is_name(text: str, names: Iterable[str]) -> bool:
@@ -94,8 +94,8 @@ def spelled_in_rust(source: str, names: Iterable[str]) -> Iterator[tuple[int, st
     """The lines of a Rust file, but for its tests, with a string that is a suite's name, begins
     with one (also as labels do, `name ...`), lists some or tells people of one, or with a path to a
     suite's module."""
-    known = set(names)
-    either = "|".join(known)
+    vocabulary = set(names)
+    either = "|".join(vocabulary)
 
     def blank(match: re.Match[str]) -> str:
         return re.sub(r"[^\n]", " ", match[0])
@@ -104,8 +104,8 @@ def spelled_in_rust(source: str, names: Iterable[str]) -> Iterator[tuple[int, st
     for match in RUST_LITERAL.finditer(source):
         text = match["text"] if match["raw"] is None else match["raw"]
         if text is not None and (
-            is_name(text.replace(" ", "-"), known)
-            or mentions(text, known)
+            is_name(text.replace(" ", "-"), vocabulary)
+            or mentions(text, vocabulary)
             or re.search(rf"\bsuites? ({either})\b|[\[|]({either})[\]|]", text)
         ):
             yield source.count("\n", 0, match.start()) + 1, text
@@ -118,9 +118,9 @@ def spelled_in_data(path: Path, names: Iterable[str]) -> Iterator[str]:
     """The keys and strings of a file of data that name a suite."""
     text = path.read_text(encoding="utf-8")
     content = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
-    known = set(names)
+    vocabulary = set(names)
     for word in strings(content):
-        if is_name(word, known) or mentions(word, known):
+        if is_name(word, vocabulary) or mentions(word, vocabulary):
             yield word
 
 
@@ -141,27 +141,27 @@ def types(package: Path = PACKAGE) -> dict[str, str]:
     """The types of the suites by the names that they say."""
     names = {}
     for path in sorted((package / "suites").rglob("*.py")):
-        for of in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            for node in of.body if isinstance(of, ast.ClassDef) else ():
+        for definition in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            for node in definition.body if isinstance(definition, ast.ClassDef) else ():
                 if (
-                    isinstance(of, ast.ClassDef)
+                    isinstance(definition, ast.ClassDef)
                     and isinstance(node, ast.AnnAssign)
                     and ast.unparse(node.target) == "name"
                     and isinstance(node.value, ast.Constant)
                 ):
-                    names[str(node.value.value)] = of.name
+                    names[str(node.value.value)] = definition.name
     return names
 
 
 def faults(package: Path) -> list[str]:
     """One line for each name of a suite in a file outside `privet.suites`."""
-    known = types(package)
+    suite_names = types(package)
     return [
         f"{place.as_posix()}:{line}: names a suite, {name!r}"
         for path in sorted(package.rglob("*.py"))
         if (place := path.relative_to(package)).parts[0] != "suites"
         for line, name in spelled(
-            path.read_text(encoding="utf-8"), known, texts=place.parts[0] != BELOW
+            path.read_text(encoding="utf-8"), suite_names, texts=place.parts[0] != BELOW
         )
     ]
 
@@ -174,7 +174,7 @@ def rust_and_data(root: Path, names: Iterable[str]) -> Iterator[tuple[str, str]]
             for line, name in spelled_in_rust(path.read_text(encoding="utf-8"), names):
                 yield place.as_posix(), f"{place.as_posix()}:{line}: names a suite, {name!r}"
     package = root / "python" / "privet"
-    for path in sorted(it for it in package.rglob("*") if it.suffix in DATA):
+    for path in sorted(file for file in package.rglob("*") if file.suffix in DATA):
         if path.relative_to(package).parts[0] != "suites":
             place = path.relative_to(root)
             for name in spelled_in_data(path, names):
@@ -186,9 +186,9 @@ def other_faults(
 ) -> list[str]:
     """One line for each name of a suite in Rust outside `crates/suites` and in the package's data,
     but for the exceptions, and for each exception that names no suite."""
-    named = list(rust_and_data(root, names))
-    unneeded = sorted(set(exceptions) - {place for place, _ in named})
-    return [fault for place, fault in named if place not in exceptions] + [
+    places = list(rust_and_data(root, names))
+    unneeded = sorted(set(exceptions) - {place for place, _ in places})
+    return [fault for place, fault in places if place not in exceptions] + [
         f"{place}: names no suite, and is an exception" for place in unneeded
     ]
 

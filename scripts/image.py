@@ -48,7 +48,7 @@ class Buildah:
         # Named in the configuration and never run, since containers use the machine's network.
         (helpers / "netavark").symlink_to("/bin/false")
         limits = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
-        most = {name: resource.getrlimit(which)[1] for name, which in limits.items()}
+        most = {name: resource.getrlimit(kind)[1] for name, kind in limits.items()}
         (folder / "containers.conf").write_text(
             f'[engine]\nhelper_binaries_dir = ["{helpers}"]\n[containers]\n'
             f"default_ulimits = {[f'{name}={limit}:{limit}' for name, limit in most.items()]}\n"
@@ -64,14 +64,14 @@ class Buildah:
         places = ("--root", str(folder / "root"), "--runroot", str(folder / "run"))
         self._command = ("buildah", *places, "--storage-driver", "vfs")
 
-    def _words(self, what: str, *words: object) -> tuple[str, ...]:
-        trusting = self._trusting if what in ("build", "commit", "from") else ()
-        return (*self._command, what, *trusting, *map(str, words))
+    def _words(self, subcommand: str, *words: object) -> tuple[str, ...]:
+        trusting = self._trusting if subcommand in ("build", "commit", "from") else ()
+        return (*self._command, subcommand, *trusting, *map(str, words))
 
-    def __call__(self, what: str, *words: object) -> str:
+    def __call__(self, subcommand: str, *words: object) -> str:
         """What a command prints. Raises `CalledProcessError` if it fails."""
         return subprocess.run(
-            self._words(what, *words),
+            self._words(subcommand, *words),
             env=self._environment,
             check=True,
             stdout=subprocess.PIPE,
@@ -92,8 +92,8 @@ class Buildah:
 
 def add(root: Path, file: str) -> None:
     """Copies a file and the libraries that it loads to the same place under a root."""
-    needed = subprocess.run(["ldd", file], capture_output=True, text=True, check=False).stdout
-    for path in (file, *(word for word in needed.split() if word.startswith("/"))):
+    libraries = subprocess.run(["ldd", file], capture_output=True, text=True, check=False).stdout
+    for path in (file, *(word for word in libraries.split() if word.startswith("/"))):
         place = root / os.path.realpath(Path(path).parent).lstrip("/") / Path(path).name
         if not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)
@@ -145,8 +145,8 @@ def build(buildah: Buildah, folder: Path, repository: Path) -> None:
     shutil.copytree(root, buildah("mount", container), symlinks=True, dirs_exist_ok=True)
     buildah("umount", container)
     buildah("commit", container, f"docker.io/library/{base}")
-    named = ("--pull=never", "--format", "docker", "--file", file, "--tag", "privet")
-    buildah("build", *named, repository)
+    options = ("--pull=never", "--format", "docker", "--file", file, "--tag", "privet")
+    buildah("build", *options, repository)
 
 
 @contextmanager
@@ -168,15 +168,15 @@ def serving(buildah: Buildah, folder: Path, repository: Path) -> Iterator[Path]:
         folder / "models": "/srv/models:ro",
         folder / "state": "/var/lib/privet",
     }
-    volumes = [f"--volume={here}:{there}" for here, there in mounts.items()]
+    volumes = [f"--volume={source}:{target}" for source, target in mounts.items()]
     container = buildah("from", "--pull=never", "privet")
     image = json.loads(buildah("inspect", container))["Docker"]["config"]
     running = buildah.start(*volumes, container, "--", *image["Entrypoint"], *image["Cmd"])
-    until = time.monotonic() + READY_SECONDS
+    deadline = time.monotonic() + READY_SECONDS
     try:
         check = (container, "--", "sh", "-c", image["Healthcheck"]["Test"][1])
         while buildah.start(*check, quiet=True).wait():
-            if running.poll() is not None or time.monotonic() > until:
+            if running.poll() is not None or time.monotonic() > deadline:
                 sys.exit("the server in the container did not become ready")
             time.sleep(1)
         yield Path(buildah("mount", container))
@@ -197,12 +197,12 @@ def main() -> None:
         folder = Path(name)
         buildah = Buildah(folder)
         build(buildah, folder, repository)
-        built = time.time()
+        build_time = time.time()
         with serving(buildah, folder, repository) as root:
             np.save(folder / "x.npy", held_out["inputs"][:1])
             options = {"keys": folder / "keys", "state": folder / "own", "input": folder / "x.npy"}
             words = [str(word) for key, value in options.items() for word in (f"--{key}", value)]
-            asked = [
+            command = [
                 str(Path(sys.executable).with_name("privet")),
                 "infer",
                 ADDRESS,
@@ -210,17 +210,17 @@ def main() -> None:
                 *words,
                 "--json",
             ]
-            answer = json.loads(subprocess.run(asked, check=True, stdout=subprocess.PIPE).stdout)
-            files = (path for path in root.rglob("*") if path.lstat().st_mtime > built)
-            changed = sorted(str(path.relative_to(root)) for path in files)
+            answer = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)
+            files = (path for path in root.rglob("*") if path.lstat().st_mtime > build_time)
+            strays = sorted(str(path.relative_to(root)) for path in files)
         owners = {path.stat().st_uid for path in (folder / "state").rglob("*")}
-    found = {
+    problems = {
         "the answer is wrong": np.argmax(answer["output"]) != held_out["labels"][0],
         f"state belongs to {owners}, not to the image's user": owners != {USER},
-        f"files that are in no volume were written: {changed}": bool(changed),
+        f"files that are in no volume were written: {strays}": bool(strays),
     }
-    if any(found.values()):
-        sys.exit("; ".join(problem for problem, is_so in found.items() if is_so))
+    if any(problems.values()):
+        sys.exit("; ".join(problem for problem, is_so in problems.items() if is_so))
     version = ".".join(map(str, sys.version_info[:2]))
     print(f"the image builds on Python {version} and serves; it wrote to its volume alone")
 

@@ -23,9 +23,9 @@ def generate() -> dict[str, str]:
     """The text of each file, by its path below the Python sources."""
     from grpc_tools import protoc
 
-    known = resources.files("grpc_tools") / "_proto"
+    library = resources.files("grpc_tools") / "_proto"
     with tempfile.TemporaryDirectory() as folder:
-        options = [f"-I{SOURCES}", f"-I{known}", f"--python_out={folder}", f"--pyi_out={folder}"]
+        options = [f"-I{SOURCES}", f"-I{library}", f"--python_out={folder}", f"--pyi_out={folder}"]
         code = protoc.main(["protoc", *options, str(SOURCES / PROTO)])
         if code != 0:
             raise SystemExit(f"protoc failed with exit code {code}")

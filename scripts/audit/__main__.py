@@ -42,21 +42,21 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line."""
-    asked = parse(arguments)
+    options = parse(arguments)
     # Not 0, which the fuzzer takes for none.
-    seed = asked.seed if asked.seed is not None else 1 + secrets.randbelow(2**31 - 1)
-    effort = Effort(asked.short, asked.fuzz_minutes, asked.runs, seed)
+    seed = options.seed if options.seed is not None else 1 + secrets.randbelow(2**31 - 1)
+    effort = Effort(options.short, options.fuzz_minutes, options.runs, seed)
     print(f"seed {seed}", flush=True)
     counts = {True: 0, False: 0}
-    for name in asked.only or PARTS:
-        started = time.monotonic()
-        for what, passed, output in PARTS[name](effort):
-            counts[passed] += 1
-            seconds = time.monotonic() - started
-            print(f"{'ok' if passed else 'FAILED':7}{name:12}{seconds:7.0f} s  {what}", flush=True)
-            if not passed:
+    for name in options.only or PARTS:
+        start = time.monotonic()
+        for title, is_ok, output in PARTS[name](effort):
+            counts[is_ok] += 1
+            seconds = time.monotonic() - start
+            print(f"{'ok' if is_ok else 'FAILED':7}{name:12}{seconds:7.0f} s  {title}", flush=True)
+            if not is_ok:
                 print(output, file=sys.stderr, flush=True)
-            started = time.monotonic()
+            start = time.monotonic()
     print(f"audit: {counts[True]} passed, {counts[False]} failed")
     return 1 if counts[False] else 0
 

@@ -37,11 +37,11 @@ def load() -> list[Attack]:
 
 def faults(attacks: Sequence[Attack], root: Path) -> Iterator[str]:
     """What is wrong with the list: doubled ids, no control, tests that are nowhere."""
-    seen: set[str] = set()
+    ids: set[str] = set()
     for attack in attacks:
-        if attack.id in seen:
+        if attack.id in ids:
             yield f"{attack.id}: there are two of this name"
-        seen.add(attack.id)
+        ids.add(attack.id)
         if not attack.tests or not attack.controls:
             yield f"{attack.id}: it needs a test and a control"
         for name in (*attack.tests, *attack.controls):
@@ -90,10 +90,10 @@ def run(names: Sequence[str], root: Path) -> Iterator[tuple[str, bool, str]]:
     for command, folder, tests in commands(sorted(set(names))):
         if command[1] == "test" and folder == "ckks":
             command.insert(2, "-v")
-        done = subprocess.run(
+        process = subprocess.run(
             command, cwd=root / folder, capture_output=True, text=True, check=False
         )
-        output = done.stdout + done.stderr
+        output = process.stdout + process.stderr
         # A parametrised test counts once for each of its cases.
-        passed = done.returncode == 0 and ran(output) >= len(tests)
-        yield f"{len(tests)} tests: {sorted(tests)[0]} ...", passed, output
+        is_ok = process.returncode == 0 and ran(output) >= len(tests)
+        yield f"{len(tests)} tests: {sorted(tests)[0]} ...", is_ok, output

@@ -54,7 +54,7 @@ def seeds() -> list[bytes]:
     ]
     numbers = {"shape": [1, -1], "wide": [2, 1], "from": [0, 0], "to": [1, 9]}
     tensors = [constant("w", 2, 1, 3, 3), constant("b", 2), constant("g", 3, 2)]
-    tensors += [numpy_helper.from_array(np.array(each), name) for name, each in numbers.items()]
+    tensors += [numpy_helper.from_array(np.array(value), name) for name, value in numbers.items()]
     image = helper.make_tensor_value_info("x", onnx.TensorProto.FLOAT, [1, 1, 4, 4])
     outputs = [onnx.ValueInfoProto(name=name) for name in ("y", "label")]
     graph = helper.make_graph(layers, "layers", [image], outputs, tensors)
@@ -78,7 +78,7 @@ def seeds() -> list[bytes]:
     classifier = helper.make_graph(rows, "rows", [row], outputs)
     opsets = [helper.make_opsetid("", 21), helper.make_opsetid(domain, 3)]
     graphs = (graph, classifier, _moving(), _machines(outputs))
-    models = (helper.make_model(each, opset_imports=opsets) for each in graphs)
+    models = (helper.make_model(entry, opset_imports=opsets) for entry in graphs)
     # Outputs of no stated type are as some exporters leave them; the checker wants a kind.
     files = []
     for model in models:
@@ -131,13 +131,13 @@ def _moving() -> onnx.GraphProto:
     branch = helper.make_graph([node("Neg", ["u"], ["n"])], "then", [], [number])
     other = helper.make_graph([node("Abs", ["u"], ["n"])], "else", [], [number])
     step = [node("Add", ["v", "u"], ["w"]), node("Identity", ["on"], ["goes"])]
-    given = [
+    entries = [
         entry("i", kinds.INT64, []),
         entry("on", kinds.BOOL, []),
         entry("v", kinds.FLOAT, None),
     ]
     results = [entry("goes", kinds.BOOL, []), entry("w", kinds.FLOAT, None)]
-    body = helper.make_graph(step, "body", given, results)
+    body = helper.make_graph(step, "body", entries, results)
     layers = [
         node("Resize", ["x", "", "", "sizes"], ["r"], mode="linear"),
         node("Pad", ["r", "pads"], ["d"], mode="wrap"),
@@ -161,7 +161,7 @@ def _moving() -> onnx.GraphProto:
         "where": [[0, 0, 0, 1]] * 2,
         "parts": [1, 3],
     }
-    tensors = [numpy_helper.from_array(np.array(each), name) for name, each in numbers.items()]
+    tensors = [numpy_helper.from_array(np.array(value), name) for name, value in numbers.items()]
     image = entry("x", kinds.FLOAT, [1, 1, 4, 4])
     tensors.append(numpy_helper.from_array(np.array([0.5, 2.0], np.float32), "new"))
     tensors.append(numpy_helper.from_array(np.ones(1, np.float32), "one"))
@@ -185,9 +185,9 @@ def mutants(seed: int, rounds: int) -> Iterator[tuple[str, bytes]]:
 
 
 def _flip(draw: random.Random, data: bytes) -> bytes:
-    changed = bytearray(data)
-    changed[draw.randrange(len(changed))] ^= 1 << draw.randrange(8)
-    return bytes(changed)
+    copy = bytearray(data)
+    copy[draw.randrange(len(copy))] ^= 1 << draw.randrange(8)
+    return bytes(copy)
 
 
 def _edited(
@@ -251,7 +251,9 @@ def _wiring(draw: random.Random, graph: onnx.GraphProto) -> None:
 
 @_edited
 def _constant(draw: random.Random, graph: onnx.GraphProto) -> None:
-    tensor = draw.choice([each for each in graph.initializer if each.data_type == 7])
+    tensor = draw.choice(
+        [initializer for initializer in graph.initializer if initializer.data_type == 7]
+    )
     array = numpy_helper.to_array(tensor).copy()
     array[draw.randrange(array.size)] = draw.choice(NUMBERS)
     tensor.CopyFrom(numpy_helper.from_array(array, tensor.name))
@@ -261,7 +263,7 @@ def problems(seed: int, rounds: int) -> Iterator[str]:
     """Each file that is neither compiled nor refused as it should be."""
     before = signal.signal(signal.SIGALRM, _late)
     try:
-        for what, data in mutants(seed, rounds):
+        for mutation, data in mutants(seed, rounds):
             signal.alarm(SECONDS)
             try:
                 with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -269,11 +271,11 @@ def problems(seed: int, rounds: int) -> Iterator[str]:
                     compiled = compile(data, smooth="piecewise")
                     Program.from_public_bytes(compiled.program.to_public_bytes())
             except InvalidProgram as error:
-                yield f"seed {seed}, {what}: a program that nobody reads: {error}"
+                yield f"seed {seed}, {mutation}: a program that nobody reads: {error}"
             except PrivetError:
                 pass
             except Exception as error:
-                yield f"seed {seed}, {what}: {type(error).__name__}: {error}"
+                yield f"seed {seed}, {mutation}: {type(error).__name__}: {error}"
             finally:
                 signal.alarm(0)
     finally:

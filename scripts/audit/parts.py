@@ -35,7 +35,7 @@ class Effort:
 
 def call(name: str, command: list[str], folder: str = ".", **environment: str) -> Check:
     """Runs a command, which passes if it exits with 0."""
-    done = subprocess.run(
+    process = subprocess.run(
         command,
         cwd=ROOT / folder,
         env=os.environ | environment,
@@ -43,17 +43,17 @@ def call(name: str, command: list[str], folder: str = ".", **environment: str) -
         text=True,
         check=False,
     )
-    return name, done.returncode == 0, done.stdout + done.stderr
+    return name, process.returncode == 0, process.stdout + process.stderr
 
 
 def known_attacks(effort: Effort) -> Iterator[Check]:
     """The list of attacks; in the short form only its names, since `make test` runs the tests."""
-    listed = attacks.load()
-    wrong = list(attacks.faults(listed, ROOT))
-    yield f"{len(listed)} attacks name tests and controls", not wrong, "\n".join(wrong)
+    entries = attacks.load()
+    wrong = list(attacks.faults(entries, ROOT))
+    yield f"{len(entries)} attacks name tests and controls", not wrong, "\n".join(wrong)
     if not effort.short and not wrong:
         yield from attacks.run(
-            [name for each in listed for name in each.tests + each.controls], ROOT
+            [name for attack in entries for name in attack.tests + attack.controls], ROOT
         )
 
 
@@ -112,9 +112,11 @@ def _fuzz(effort: Effort) -> Iterator[Check]:
     target = ROOT / "target" / "fuzz"
     build = ["build", "--release", "--locked", "-p", "privet-audit", "--features", "libfuzzer"]
     build += ["--bin", "fuzz", "--target", TRIPLE]
-    built = call("build the fuzzer", [CARGO, *build], RUSTFLAGS=flags, CARGO_TARGET_DIR=str(target))
-    yield built
-    if not built[1]:
+    outcome = call(
+        "build the fuzzer", [CARGO, *build], RUSTFLAGS=flags, CARGO_TARGET_DIR=str(target)
+    )
+    yield outcome
+    if not outcome[1]:
         return
     corpus = ROOT / "crates" / "audit" / "corpus"
     for folder in sorted(corpus.iterdir()):
@@ -156,9 +158,9 @@ def _program(name: str) -> str:
 
 def timing(effort: Effort) -> Iterator[Check]:
     """Whether the time of code on secrets depends on them, here and in portable code."""
-    built = _programs()
-    if not built[1]:
-        yield built
+    outcome = _programs()
+    if not outcome[1]:
+        yield outcome
         return
     runs = "500" if effort.short else str(effort.runs)
     yield call(f"times of {runs} runs", [_program("timing"), runs])
@@ -172,9 +174,9 @@ def branches(effort: Effort) -> Iterator[Check]:
     if platform.machine() != "x86_64" or shutil.which("valgrind") is None:
         yield "branches: NOT RUN, there is no valgrind for this machine", True, ""
         return
-    built = _programs()
-    if not built[1]:
-        yield built
+    outcome = _programs()
+    if not outcome[1]:
+        yield outcome
         return
     command = ["valgrind", "--quiet", _program("branches")]
     yield call("branches, portable code", command, PRIVET_PORTABLE="1")

@@ -42,7 +42,7 @@ class Bench:
     def passes_unmutated(self, masks: Sequence[Mask]) -> bool:
         """Runs every test that the masks name, and says which do not pass."""
         tests = list(dict.fromkeys(test for mask in masks for test in mask.tests()))
-        started, fit = time.monotonic(), True
+        start, fit = time.monotonic(), True
         for test in tests:
             outcome = self.run(test)
             if outcome.verdict is not Verdict.PASSED:
@@ -50,7 +50,7 @@ class Bench:
                 print(outcome.output, file=sys.stderr)
                 print(f"without a mutant, {test} {outcome.verdict.value}", file=sys.stderr)
         if fit:
-            seconds = time.monotonic() - started
+            seconds = time.monotonic() - start
             print(f"baseline: {len(tests)} tests pass as things are ({seconds:.0f} s)", flush=True)
         return fit
 
@@ -71,19 +71,19 @@ class Bench:
 
 def mutate(bench: Bench, masks: Sequence[Mask]) -> int:
     """Removes all masks, one line each. Returns how many were caught."""
-    caught = 0
+    tally = 0
     for mask in masks:
-        started = time.monotonic()
+        start = time.monotonic()
         fault = bench.fault(mask)
-        caught += fault is None
+        tally += fault is None
         verdict = "caught" if fault is None else "NOT CAUGHT"
-        seconds = time.monotonic() - started
+        seconds = time.monotonic() - start
         print(
             f"{verdict:10} {mask.part:6} {mask.id:28} {seconds:5.1f} s  {mask.mutant}", flush=True
         )
         if fault is not None:
             print(fault, file=sys.stderr)
-    return caught
+    return tally
 
 
 def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
@@ -122,29 +122,29 @@ def parse(arguments: Sequence[str] | None) -> argparse.Namespace:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the command line."""
-    asked = parse(arguments)
+    options = parse(arguments)
     masks = load()
-    if asked.table:
+    if options.table:
         print(count(masks), table(masks), sep="\n\n")
         return 0
     wrong = list(faults(masks, ROOT))
     names = {mask.id for mask in masks}
-    wrong += [f"{name}: there is no such mask" for name in asked.only or [] if name not in names]
+    wrong += [f"{name}: there is no such mask" for name in options.only or [] if name not in names]
     if wrong:
         print(*wrong, sep="\n", file=sys.stderr)
         return 2
-    if asked.only:
-        masks = [mask for mask in masks if mask.id in asked.only]
-    elif asked.quick:
+    if options.only:
+        masks = [mask for mask in masks if mask.id in options.only]
+    elif options.quick:
         masks = [mask for mask in masks if mask.quick]
 
-    work = asked.work.resolve()
-    bench = Bench(Tree(ROOT, work / "tree"), work / "build", asked.limit)
+    work = options.work.resolve()
+    bench = Bench(Tree(ROOT, work / "tree"), work / "build", options.limit)
     if not bench.passes_unmutated(masks):
         return 2
-    caught = mutate(bench, masks)
-    print(f"mutation: {len(masks)} masks removed, {caught} caught")
-    return 0 if caught == len(masks) else 1
+    tally = mutate(bench, masks)
+    print(f"mutation: {len(masks)} masks removed, {tally} caught")
+    return 0 if tally == len(masks) else 1
 
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ class Test:
 
     def run(self, tree: Path, build: Path, limit_seconds: float) -> Outcome:
         """Builds and runs it in `tree`, with cargo's outputs in `build`."""
-        started = time.monotonic()
+        start = time.monotonic()
         process = subprocess.Popen(
             self.command(),
             cwd=tree,
@@ -119,7 +119,7 @@ class Test:
             if process.poll() is None:
                 os.killpg(process.pid, signal.SIGKILL)
                 output, _ = process.communicate()
-        return Outcome(verdict, output, time.monotonic() - started)
+        return Outcome(verdict, output, time.monotonic() - start)
 
     def _environment(self, tree: Path, build: Path) -> dict[str, str]:
         return os.environ | {

@@ -19,9 +19,16 @@ def reference() -> str:
 
 def _errors() -> list[str]:
     """All exceptions, each after the one that it derives from."""
-    types = [it for it in vars(errors).values() if inspect.isclass(it)]
-    ours = [it for it in types if issubclass(it, Exception) and it.__module__.startswith("privet")]
-    return [it.__name__ for it in sorted(ours, key=lambda it: (len(it.__mro__), it.__name__))]
+    types = [value for value in vars(errors).values() if inspect.isclass(value)]
+    exceptions = [
+        kind
+        for kind in types
+        if issubclass(kind, Exception) and kind.__module__.startswith("privet")
+    ]
+    return [
+        exception.__name__
+        for exception in sorted(exceptions, key=lambda kind: (len(kind.__mro__), kind.__name__))
+    ]
 
 
 def _module(path: str, module: Any, names: list[str]) -> str:
@@ -62,42 +69,52 @@ def _signature(name: str, item: Any) -> str:
         signature = inspect.signature(item)
     except (TypeError, ValueError):  # of the native module, without a signature
         return f"```python\n{name}(...)\n```"
-    given = [it for it in signature.parameters.values() if it.name not in ("self", "cls")]
-    shown = list(_parameters(given))
-    inside = ", ".join(shown)
+    parameters = [
+        parameter
+        for parameter in signature.parameters.values()
+        if parameter.name not in ("self", "cls")
+    ]
+    texts = list(_parameters(parameters))
+    inside = ", ".join(texts)
     if len(name) + len(inside) > 80:
-        inside = "\n" + "".join(f"    {it},\n" for it in shown)
+        inside = "\n" + "".join(f"    {text},\n" for text in texts)
     result = _type(signature.return_annotation)
     arrow = f" -> {result}" if result not in ("", "None") else ""
     return f"```python\n{name}({inside}){arrow}\n```"
 
 
-def _parameters(given: list[inspect.Parameter]) -> Iterator[str]:
+def _parameters(parameters: list[inspect.Parameter]) -> Iterator[str]:
     """Each with its type and default, and the mark after which they are given by name."""
     marked = False
-    for it in given:
-        marked |= it.kind is it.VAR_POSITIONAL
-        if it.kind is it.KEYWORD_ONLY and not marked:
+    for parameter in parameters:
+        marked |= parameter.kind is parameter.VAR_POSITIONAL
+        if parameter.kind is parameter.KEYWORD_ONLY and not marked:
             marked = True
             yield "*"
-        stars = "*" * (it.kind is it.VAR_POSITIONAL) + "**" * (it.kind is it.VAR_KEYWORD)
-        kind = f": {_type(it.annotation)}" if it.annotation is not it.empty else ""
-        default = "" if it.default is it.empty else f" = {_value(it.default)}"
-        yield f"{stars}{it.name}{kind}{default}"
+        stars = "*" * (parameter.kind is parameter.VAR_POSITIONAL) + "**" * (
+            parameter.kind is parameter.VAR_KEYWORD
+        )
+        kind = (
+            f": {_type(parameter.annotation)}"
+            if parameter.annotation is not parameter.empty
+            else ""
+        )
+        default = "" if parameter.default is parameter.empty else f" = {_value(parameter.default)}"
+        yield f"{stars}{parameter.name}{kind}{default}"
 
 
 def _value(default: Any) -> str:
     """A default as one writes it; `...` for one that is made when it is needed."""
-    shown = repr(default)
-    return "..." if shown.startswith("<") else shown
+    text = repr(default)
+    return "..." if text.startswith("<") else text
 
 
 def _type(annotation: Any) -> str:
     """A type by its last name, as a reader would import it."""
     if annotation is inspect.Signature.empty:
         return ""
-    shown = annotation.__name__ if inspect.isclass(annotation) else str(annotation)
-    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=\w)", "", shown)
+    text = annotation.__name__ if inspect.isclass(annotation) else str(annotation)
+    return re.sub(r"\b(?:[a-z_]\w*\.)+(?=\w)", "", text)
 
 
 def _text(item: Any) -> str:

@@ -50,7 +50,7 @@ def assembled(page: Path, text: str) -> str:
     if stands_for := _FILE.match(text):
         origin = ROOT / stands_for[1]
         text = origin.read_text(encoding="utf-8")
-    text = _MADE.sub(lambda made: made[0] + "\n" + GENERATED[made[1]](), text)
+    text = _MADE.sub(lambda match: match[0] + "\n" + GENERATED[match[1]](), text)
     return relinked(text, origin, page)
 
 
@@ -67,13 +67,13 @@ def _mended(text: str, origin: Path, page: Path) -> str:
     return _LINK.sub(lambda link: _link(link[1], link[2], origin, page), text)
 
 
-def _link(shown: str, target: str, origin: Path, page: Path) -> str:
+def _link(text: str, target: str, origin: Path, page: Path) -> str:
     path, mark, anchor = target.partition("#")
     if not path or re.match(r"[a-z][a-z0-9+.-]*:", target):
-        return f"[{shown}]({target})"
+        return f"[{text}]({target})"
     goal = Path(os.path.normpath(origin.parent / path))
     if goal.is_relative_to(ROOT) and str(goal.relative_to(ROOT)) in ROOT_PAGES:
         goal = DOCS / ROOT_PAGES[str(goal.relative_to(ROOT))]
     if not goal.is_relative_to(DOCS):
-        return shown
-    return f"[{shown}]({os.path.relpath(goal, page.parent)}{mark}{anchor})"
+        return text
+    return f"[{text}]({os.path.relpath(goal, page.parent)}{mark}{anchor})"

@@ -32,25 +32,27 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--strict", action="store_true", help="a check that was not made fails")
     parser.add_argument("--without-wheel", action="store_true", help="build no wheels")
     parser.add_argument("--out", type=Path, default=ROOT / "target" / "release-check")
-    chosen = parser.parse_args(arguments)
-    chosen.out.mkdir(parents=True, exist_ok=True)
+    options = parser.parse_args(arguments)
+    options.out.mkdir(parents=True, exist_ok=True)
 
     components = [*crates(), *modules(), *packages()]
-    path: Path = chosen.out / "privet.cdx.json"
+    path: Path = options.out / "privet.cdx.json"
     path.write_text(bill(__version__, components))
     verdicts = [Verdict.passed(f"{len(components)} components in {path}").named("bill")]
-    refused = licences.refused(components, licences.accepted())
-    licensed = Verdict.failed("; ".join(refused)) if refused else Verdict.passed("all are accepted")
+    refusals = licences.refused(components, licences.accepted())
+    licensed = (
+        Verdict.failed("; ".join(refusals)) if refusals else Verdict.passed("all are accepted")
+    )
     verdicts.append(licensed.named("licences"))
     verdicts += [check() for check in advisories.CHECKS]
     verdicts.append(
         Verdict.unchecked("--without-wheel").named("reproducible wheel")
-        if chosen.without_wheel
-        else reproduce.wheel(chosen.out)
+        if options.without_wheel
+        else reproduce.wheel(options.out)
     )
     for verdict in verdicts:
         sys.stdout.write(f"{verdict}\n")
-    return exit_code(verdicts, chosen.strict)
+    return exit_code(verdicts, options.strict)
 
 
 if __name__ == "__main__":

@@ -69,8 +69,12 @@ def pip_audit() -> Verdict:
             return _unreachable(text)
         report, _ = json.JSONDecoder().raw_decode(text[start:])
         packages = report["dependencies"]
-        skipped = [it["name"] for it in packages if "skip_reason" in it]
-        flawed = [f"{it['name']} {it['version']}" for it in packages if it.get("vulns")]
+        skipped = [package["name"] for package in packages if "skip_reason" in package]
+        flawed = [
+            f"{package['name']} {package['version']}"
+            for package in packages
+            if package.get("vulns")
+        ]
         if flawed:
             return Verdict.failed("flaws are known of " + ", ".join(flawed))
         if skipped or not packages:
@@ -87,18 +91,18 @@ CHECKS = (crate_policy, cargo_deny, govulncheck, pip_audit)
 
 
 def _asked(
-    title: str, command: list[str], folder: Path, read: Callable[[int, str], Verdict]
+    title: str, command: list[str], folder: Path, parse: Callable[[int, str], Verdict]
 ) -> Verdict:
     tool = command[0]
     if shutil.which(tool) is None:
         return Verdict.unchecked(f"there is no {tool}: {INSTALL[tool]}").named(title)
     try:
-        done = subprocess.run(
+        process = subprocess.run(
             command, cwd=folder, capture_output=True, text=True, timeout=SECONDS, check=False
         )
     except subprocess.TimeoutExpired:
         return Verdict.unchecked(f"{tool} did not end in {SECONDS:.0f} s").named(title)
-    return read(done.returncode, done.stdout + done.stderr).named(title)
+    return parse(process.returncode, process.stdout + process.stderr).named(title)
 
 
 def _found(code: int, text: str) -> Verdict:

@@ -77,10 +77,10 @@ def crates() -> list[Component]:
         for node in metadata["resolve"]["nodes"]
     }
     waiting = [id for id in packages if packages[id]["name"] == CRATE]
-    reached = set(waiting)
+    ids = set(waiting)
     while waiting:
-        new = set(edges[waiting.pop()]) - reached
-        reached |= new
+        new = set(edges[waiting.pop()]) - ids
+        ids |= new
         waiting += new
     sums = dict(_checksums((ROOT / "Cargo.lock").read_text()))
     return [
@@ -91,7 +91,7 @@ def crates() -> list[Component]:
             (package["license"] or "").replace("/", " OR ").replace("  ", " "),
             sums[package["name"], package["version"]],
         )
-        for package in (packages[id] for id in reached)
+        for package in (packages[id] for id in ids)
         if package["source"]
     ]
 
@@ -110,7 +110,7 @@ def modules() -> list[Component]:
     components = []
     for line in lines:
         path, version, folder = line.split("\t")
-        texts = [it.read_text() for it in sorted(Path(folder).glob("LICEN[CS]E*"))]
+        texts = [file.read_text() for file in sorted(Path(folder).glob("LICEN[CS]E*"))]
         components.append(Component("golang", path, version, _license_of(texts)))
     version = _run(["go", "env", "GOVERSION"], ROOT / "ckks").strip().removeprefix("go")
     return [*components, Component("golang", "std", version, "BSD-3-Clause")]
@@ -130,18 +130,20 @@ def packages(root: str = "privet", extras: Sequence[str] = EXTRAS) -> list[Compo
     components: dict[str, Component] = {}
     waiting = [(root, tuple(extras))]
     while waiting:
-        name, chosen = waiting.pop()
+        name, extra_names = waiting.pop()
         for text in importlib.metadata.requires(name) or []:
-            needed = Requirement(text)
-            marker = needed.marker
-            if marker and not any(marker.evaluate({"extra": it}) for it in (*chosen, "")):
+            requirement = Requirement(text)
+            marker = requirement.marker
+            if marker and not any(
+                marker.evaluate({"extra": extra}) for extra in (*extra_names, "")
+            ):
                 continue
-            key = canonicalize_name(needed.name)
+            key = canonicalize_name(requirement.name)
             if key not in components and key != root:
                 distribution = importlib.metadata.distribution(key)
                 license = _license(distribution)
                 components[key] = Component("pypi", key, distribution.version, license)
-                waiting.append((key, tuple(needed.extras)))
+                waiting.append((key, tuple(requirement.extras)))
     return list(components.values())
 
 
@@ -153,5 +155,5 @@ def _license(distribution: importlib.metadata.Distribution) -> str:
         if license := CLASSIFIERS.get(classifier.rpartition(" :: ")[2]):
             return license
     words = " ".join(metadata.get_all("License") or []).strip()
-    known = {"Apache 2.0": "Apache-2.0", "3-Clause BSD License": "BSD-3-Clause"}
-    return known.get(words, words if len(words.split()) == 1 else "")
+    spdx_ids = {"Apache 2.0": "Apache-2.0", "3-Clause BSD License": "BSD-3-Clause"}
+    return spdx_ids.get(words, words if len(words.split()) == 1 else "")

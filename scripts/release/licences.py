@@ -20,32 +20,32 @@ def is_accepted(expression: str, allowed: Collection[str]) -> bool:
     tokens = re.findall(r"\(|\)|[^\s()]+", expression)
     if not tokens:
         return False
-    met, rest = _either(tokens, allowed)
-    return met and not rest
+    is_met, rest = _either(tokens, allowed)
+    return is_met and not rest
 
 
 def _either(tokens: list[str], allowed: Collection[str]) -> tuple[bool, list[str]]:
-    met, tokens = _both(tokens, allowed)
+    is_met, tokens = _both(tokens, allowed)
     while tokens[:1] == ["OR"]:
         other, tokens = _both(tokens[1:], allowed)
-        met = met or other
-    return met, tokens
+        is_met = is_met or other
+    return is_met, tokens
 
 
 def _both(tokens: list[str], allowed: Collection[str]) -> tuple[bool, list[str]]:
-    met, tokens = _one(tokens, allowed)
+    is_met, tokens = _one(tokens, allowed)
     while tokens[:1] == ["AND"]:
         other, tokens = _one(tokens[1:], allowed)
-        met = met and other
-    return met, tokens
+        is_met = is_met and other
+    return is_met, tokens
 
 
 def _one(tokens: list[str], allowed: Collection[str]) -> tuple[bool, list[str]]:
     if not tokens:
         return False, []
     if tokens[0] == "(":
-        met, rest = _either(tokens[1:], allowed)
-        return met and rest[:1] == [")"], rest[1:]
+        is_met, rest = _either(tokens[1:], allowed)
+        return is_met and rest[:1] == [")"], rest[1:]
     if tokens[1:2] == ["WITH"]:
         return " ".join(tokens[:3]) in allowed, tokens[3:]
     return tokens[0] in allowed, tokens[1:]
@@ -54,7 +54,7 @@ def _one(tokens: list[str], allowed: Collection[str]) -> tuple[bool, list[str]]:
 def refused(components: Iterable[Component], allowed: Collection[str]) -> list[str]:
     """A line for each component whose licence is unknown or not allowed."""
     return [
-        f"{it.purl}: {it.license or 'no licence was found'}"
-        for it in sorted(components)
-        if not is_accepted(it.license, allowed)
+        f"{component.purl}: {component.license or 'no licence was found'}"
+        for component in sorted(components)
+        if not is_accepted(component.license, allowed)
     ]

@@ -26,13 +26,13 @@ def wheel(folder: Path) -> Verdict:
             "SOURCE_DATE_EPOCH": commit_time(),
         }
         command = ["make", "wheel", f"DIST={place / 'dist'}"]
-        done = subprocess.run(
+        process = subprocess.run(
             command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False
         )
-        if done.returncode:
-            return Verdict.failed(done.stderr.strip()[-300:]).named("reproducible wheel")
-        (built,) = (place / "dist").glob("privet-*.whl")
-        sums.append(hashlib.sha256(built.read_bytes()).hexdigest())
+        if process.returncode:
+            return Verdict.failed(process.stderr.strip()[-300:]).named("reproducible wheel")
+        (archive,) = (place / "dist").glob("privet-*.whl")
+        sums.append(hashlib.sha256(archive.read_bytes()).hexdigest())
         for output in ("target", "go"):
             shutil.rmtree(place / output, ignore_errors=True)
     return compare(sums).named("reproducible wheel")
@@ -48,5 +48,5 @@ def compare(sums: list[str]) -> Verdict:
 def commit_time() -> str:
     """When the last commit was made, in seconds since 1970; every file of the wheel gets it."""
     command = ["git", "log", "-1", "--format=%ct"]
-    done = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
-    return done.stdout.strip()
+    process = subprocess.run(command, cwd=ROOT, check=True, capture_output=True, text=True)
+    return process.stdout.strip()

@@ -39,4 +39,4 @@ class Verdict:
 def exit_code(verdicts: list[Verdict], strict: bool) -> int:
     """1 if a check failed; with `strict` also if one was not made."""
     bad = {"failed", "not checked"} if strict else {"failed"}
-    return int(any(it.word in bad for it in verdicts))
+    return int(any(verdict.word in bad for verdict in verdicts))
