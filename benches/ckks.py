@@ -192,7 +192,7 @@ def _peer(peer: Peer | None, figures: dict[str, Any]) -> str:
 
 
 def _verdict(task: Task, figures: dict[str, Any]) -> str:
-    wanted = (
+    targets = (
         (task.wall, "s", figures["online_seconds"]),
         (task.whole, "s in all", figures["offline_seconds"] + figures["online_seconds"]),
         (task.cpu, "CPU s", figures["online_cpu_seconds"]),
@@ -200,8 +200,8 @@ def _verdict(task: Task, figures: dict[str, Any]) -> str:
         (task.altogether, "GB in all", figures["memory_all_gb"]),
     )
     return ", ".join(
-        f"{limit:g} {unit}{'' if reached <= limit else ' missed'}"
-        for limit, unit, reached in wanted
+        f"{limit:g} {unit}{'' if value <= limit else ' missed'}"
+        for limit, unit, value in targets
         if limit is not None
     )
 
@@ -212,7 +212,7 @@ def main(words: Sequence[str] | None = None) -> int:
     parser.add_argument("--only", default="", help="tasks whose name begins so")
     parser.add_argument("--json", action="store_true", help="one object on each line")
     options = parser.parse_args(words)
-    agreed = True
+    agrees = True
     if not options.json:
         sys.stdout.write(HEAD + "\n")
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
@@ -220,10 +220,10 @@ def main(words: Sequence[str] | None = None) -> int:
             if not task.name.startswith(options.only) or (task.deep and not options.only):
                 continue
             figures = run(task, Path(folder))
-            agreed &= figures["argmax_agrees"]
+            agrees &= figures["argmax_agrees"]
             sys.stdout.write((json.dumps(figures) if options.json else row(task, figures)) + "\n")
             sys.stdout.flush()
-    return 0 if agreed else 1
+    return 0 if agrees else 1
 
 
 if __name__ == "__main__":

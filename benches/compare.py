@@ -29,7 +29,7 @@ TITLES += ("Client sends", "Server sends", "Rounds", "Memory", "Keys")
 def parse_suite(text: str) -> Suite:
     """A suite as `NAME` or `NAME:OPTION=VALUE,...`."""
     name, _, rest = text.partition(":")
-    pairs = [it.partition("=") for it in rest.split(",") if it]
+    pairs = [word.partition("=") for word in rest.split(",") if word]
     try:
         return registry.from_options(name, {option: value for option, _, value in pairs})
     except Misuse as error:
@@ -75,18 +75,18 @@ def main() -> None:
     parser.add_argument("--batches", nargs="+", type=int, default=[1])
     parser.add_argument("--links", nargs="+", default=["loopback"], help="such as loopback wan")
     parser.add_argument("--repeat", type=int, default=5)
-    given = parser.parse_args()
-    chosen = {text: parse_suite(text) for text in given.suite or ["gmw"]}
+    options = parser.parse_args()
+    contenders = {text: parse_suite(text) for text in options.suite or ["gmw"]}
     say(f"| {' | '.join(TITLES)} |\n|{'---|' * 5}{'---:|' * 8}")
     with tempfile.TemporaryDirectory(prefix="privet-bench-") as folder:
-        for name in given.models:
+        for name in options.models:
             path = build(name, Path(folder))
-            for batch in given.batches:
+            for batch in options.batches:
                 compiled = privet.compile(path, batch=batch)
-                for link in (None if it == "loopback" else it for it in given.links):
-                    runs: dict[str, list[Run]] = {text: [] for text in chosen}
-                    for _ in range(given.repeat):
-                        for text, suite in chosen.items():
+                for link in (None if preset == "loopback" else preset for preset in options.links):
+                    runs: dict[str, list[Run]] = {text: [] for text in contenders}
+                    for _ in range(options.repeat):
+                        for text, suite in contenders.items():
                             runs[text].append(privet.run(compiled, suite=suite, link=link))
                     for text, results in runs.items():
                         say("\n".join(rows(text, link, results)))

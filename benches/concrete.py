@@ -32,10 +32,10 @@ def peer(count: int, depth: int, limit: float) -> dict[str, Any] | None:
     """What each step of the peer took, in seconds; None if it was ended."""
     command = [str(PYTHON), str(SCRIPT), str(count), str(depth)]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=True)
+        process = subprocess.run(command, capture_output=True, text=True, timeout=limit, check=True)
     except subprocess.TimeoutExpired:
         return None
-    steps: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
+    steps: dict[str, Any] = json.loads(process.stdout.splitlines()[-1])
     return steps
 
 

@@ -58,7 +58,7 @@ def _network(graph: Graph, steps: list[dict[str, Any]]) -> dict[str, Any]:
 
 def _attributes(operation: Operation, arrays: dict[str, Any]) -> dict[str, Any]:
     """The operation's fields; arrays are moved to `arrays` and named, functions become steps."""
-    named = {}
+    fields = {}
     for field, value in vars(operation).items():
         if isinstance(value, np.ndarray):
             name = f"w{len(arrays)}"
@@ -66,5 +66,5 @@ def _attributes(operation: Operation, arrays: dict[str, Any]) -> dict[str, Any]:
             value = name
         elif isinstance(value, Function):
             value = [asdict(step) for step in value.steps]
-        named[field] = value
-    return named
+        fields[field] = value
+    return fields

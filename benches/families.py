@@ -113,7 +113,7 @@ def _network(name: str) -> Callable[[], Any]:
     return build
 
 
-DYNAMO, SCRIPT = (f"`torch.onnx.export(..., dynamo={it})`" for it in (True, False))
+DYNAMO, SCRIPT = (f"`torch.onnx.export(..., dynamo={value})`" for value in (True, False))
 KERAS = "`tf2onnx.convert.from_function`"
 NETWORKS = (
     ("U-Net, 16x16", DYNAMO, "exported_small/unet_dynamo"),
@@ -143,11 +143,11 @@ def _quantised() -> tuple[onnx.ModelProto, list[Floats], list[Floats]]:
 
     model, samples, rows = _digits()
     name = model.graph.input[0].name
-    fed = iter([{name: row} for row in samples])
+    feeds = iter([{name: row} for row in samples])
 
     class Samples(quantization.CalibrationDataReader):  # type: ignore[misc]
         def get_next(self) -> dict[str, Floats] | None:
-            return next(fed, None)
+            return next(feeds, None)
 
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "quantised.onnx"
@@ -263,11 +263,11 @@ def rows_of(family: Family, repeat: int) -> Iterator[str]:
         outputs = [output.name for output in compiled.source.graph.output]
         pairs = []
         for row in rows:
-            wanted = run_plaintext(
+            reference = run_plaintext(
                 compiled.source, [{compiled.program.given[0].name: row}], outputs
             )
-            given, _ = fill(compiled.program, [row])
-            pairs.append((execute(compiled.program, compiled.weights, given).outputs, wanted))
+            feeds, _ = fill(compiled.program, [row])
+            pairs.append((execute(compiled.program, compiled.weights, feeds).outputs, reference))
         runs = [privet.run(compiled, rows[:1], suite=suite) for _ in range(repeat)]
         assert all(run.max_fixed_point_error == 0 for run in runs)
         cells = [family.name, family.exporter, f"`{name}`"]
@@ -286,13 +286,17 @@ def agreement(pairs: Sequence[tuple[Mapping[str, Any], Mapping[str, Any]]]) -> s
     """Labels that are ONNX Runtime's, or the largest error of what the spread of outputs is."""
     labels = [name for name, array in pairs[0][1].items() if array.dtype.kind in "iU"]
     if labels:
-        same = sum(own[labels[0]].tolist() == wanted[labels[0]].tolist() for own, wanted in pairs)
+        same = sum(
+            actual[labels[0]].tolist() == reference[labels[0]].tolist()
+            for actual, reference in pairs
+        )
         return f"{same} of {len(pairs)} labels"
-    own, wanted = (
+    actual, reference = (
         np.concatenate([as_tensor(next(iter(pair[side].values()))).ravel() for pair in pairs])
         for side in (0, 1)
     )
-    return f"{np.abs(own - wanted).max() / np.ptp(wanted):.1g} of the spread, {len(pairs)} rows"
+    error = np.abs(actual - reference).max() / np.ptp(reference)
+    return f"{error:.1g} of the spread, {len(pairs)} rows"
 
 
 def table(page: str) -> list[str]:
@@ -307,23 +311,23 @@ def main() -> None:
     parser.add_argument("--write", action="store_true", help="replace the table of the page")
     parser.add_argument("--only", default="", help="families whose name has this in it")
     parser.add_argument("--repeat", type=int, default=3, help="runs of which medians are taken")
-    chosen = parser.parse_args()
+    options = parser.parse_args()
     page = PAGE.read_text(encoding="utf-8")
-    known = table(page)
+    old_rows = table(page)
     lines = [f"| {' | '.join(COLUMNS)} |\n", RULE]
     for family in families():
-        if chosen.only in family.name:
-            for row in rows_of(family, chosen.repeat):
+        if options.only in family.name:
+            for row in rows_of(family, options.repeat):
                 print(row, end="", flush=True)  # noqa: T201
                 lines.append(row)
         else:
             names = f"| {family.name} | ", f"| {family.name}, `--reveal {family.reveal}` | "
-            lines += [row for row in known if row.startswith(names)]
-    runs = f"medians of {chosen.repeat} runs" if chosen.repeat > 1 else "one run"
+            lines += [row for row in old_rows if row.startswith(names)]
+    runs = f"medians of {options.repeat} runs" if options.repeat > 1 else "one run"
     header = f"Measured on {datetime.now(UTC):%d %B %Y}: {runs} of one row each.\n\n"
-    if chosen.only:
+    if options.only:
         header = page.split(BEGIN)[1].split("| Family")[0]
-    if chosen.write:
+    if options.write:
         whole = re.escape(BEGIN) + ".*" + re.escape(END)
         text = BEGIN + header + "".join(lines) + END
         PAGE.write_text(re.sub(whole, lambda _: text, page, flags=re.DOTALL), encoding="utf-8")

@@ -79,13 +79,13 @@ class Load:
         )
         everybody = (user + nice + system + irq + soft + steal) / os.sysconf("SC_CLK_TCK")
         usages = [
-            resource.getrusage(who) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
+            resource.getrusage(scope) for scope in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN)
         ]
-        ours = sum(usage.ru_utime + usage.ru_stime for usage in usages)
-        return cls(everybody, ours, time.monotonic())
+        own_seconds = sum(usage.ru_utime + usage.ru_stime for usage in usages)
+        return cls(everybody, own_seconds, time.monotonic())
 
     def others_since(self, earlier: Load) -> float:
         """The share of all cores that went to others since `earlier`, 0 to 1."""
         wall = (self.clock - earlier.clock) * (os.cpu_count() or 1)
-        taken = (self.everybody - earlier.everybody) - (self.ours - earlier.ours)
-        return round(min(max(taken / wall, 0.0), 1.0), 3) if wall > 0 else 0.0
+        others = (self.everybody - earlier.everybody) - (self.ours - earlier.ours)
+        return round(min(max(others / wall, 0.0), 1.0), 3) if wall > 0 else 0.0

@@ -18,10 +18,10 @@ CHEETAH, SEMI2K = "spu-cheetah", "spu-semi2k"
 
 def results(record: Record) -> str:
     """Where the figures come from, Privet's own figures, and those beside its peers."""
-    measured = [task for task in tasks() if record.of(task.name, ours.NAME)]
-    parts = [_source(record), _own(record, measured), _dealt(record, measured)]
+    subjects = [task for task in tasks() if record.of(task.name, ours.NAME)]
+    parts = [_source(record), _own(record, subjects), _dealt(record, subjects)]
     if any(sample.contender not in ours.SUITES for sample in record.samples):
-        parts.append(_beside(record, measured))
+        parts.append(_beside(record, subjects))
     else:
         parts.append("SPU was not installed for this run; `make bench-peers` installs it.\n")
     return "\n".join(parts)
@@ -31,23 +31,23 @@ def targets(record: Record) -> str:
     """What Privet wants to reach, and by how much it does or does not."""
     rows = []
     for task in tasks():
-        wanted: list[tuple[str, str, str, float | None]] = []
-        if (dealt := task.dealt) is not None:
-            for name, target in ((ours.FSS, dealt.fss), (ours.DEALT, dealt.gmw)):
-                wanted.append((name, f"online, {_SUITE[name]}", "online_seconds", target))
-        if (own := task.target) is not None:
-            wanted += [
-                (ours.NAME, "total", "seconds", own.total_seconds),
-                (ours.NAME, "online", "online_seconds", own.online_seconds),
-                (ours.NAME, "traffic", "bytes_sent", own.megabytes),
+        goals: list[tuple[str, str, str, float | None]] = []
+        if (dealer_targets := task.dealt) is not None:
+            for name, target in ((ours.FSS, dealer_targets.fss), (ours.DEALT, dealer_targets.gmw)):
+                goals.append((name, f"online, {_SUITE[name]}", "online_seconds", target))
+        if (goal := task.target) is not None:
+            goals += [
+                (ours.NAME, "total", "seconds", goal.total_seconds),
+                (ours.NAME, "online", "online_seconds", goal.online_seconds),
+                (ours.NAME, "traffic", "bytes_sent", goal.megabytes),
             ]
-        for name, figure, of, target in wanted:
+        for name, figure, field, target in goals:
             if target is not None:
-                unit, size = ("MB", 1e6) if of == "bytes_sent" else ("s", 1.0)
-                median = record.median(task.name, name, of)
-                reached = None if median is None else median / size
+                unit, size = ("MB", 1e6) if field == "bytes_sent" else ("s", 1.0)
+                median = record.median(task.name, name, field)
+                value = None if median is None else median / size
                 rows.append(
-                    [task.title, figure, f"{target:g} {unit}", *_verdict(reached, target, unit)]
+                    [task.title, figure, f"{target:g} {unit}", *_verdict(value, target, unit)]
                 )
     return _table(
         "| Task | Figure | Target | Measured | Verdict |", "|---|---|---:|---:|---|", rows
@@ -72,25 +72,25 @@ def put(name: str, body: str, page: Path = PAGE) -> None:
     """
     start, end = f"<!-- bench: {name} -->\n", f"<!-- end of bench: {name} -->"
     before, opening, rest = page.read_text().partition(start)
-    _, closed, after = rest.partition(end)
-    if not (opening and closed):
+    _, closing, after = rest.partition(end)
+    if not (opening and closing):
         raise ValueError(f"{page} has no place for {name}: {start.strip()} .. {end}")
     page.write_text(before + start + body + end + after)
 
 
 def _source(record: Record) -> str:
-    about = record.about
-    machine = about["machine"]
+    facts = record.about
+    machine = facts["machine"]
     busy = sorted(sample.others for sample in record.samples if sample.others is not None)
-    peers = "".join(f", SPU {version}" for version in [about.get("spu")] if version)
-    modified = " with uncommitted changes" if about["modified"] else ""
+    peers = "".join(f", SPU {version}" for version in [facts.get("spu")] if version)
+    modified = " with uncommitted changes" if facts["modified"] else ""
     return (
-        f"Commit `{about['commit']}`{modified} on {about['date']}; {machine['cpu']}, "
-        f"{machine['cores']} virtual cores, {machine['memory_gib']} GiB{peers}; {about['link']}; "
-        f"threads: {machine['threads']}. Medians of {about['repeat']} repetitions, fewer where a "
+        f"Commit `{facts['commit']}`{modified} on {facts['date']}; {machine['cpu']}, "
+        f"{machine['cores']} virtual cores, {machine['memory_gib']} GiB{peers}; {facts['link']}; "
+        f"threads: {machine['threads']}. Medians of {facts['repeat']} repetitions, fewer where a "
         f"number stands in brackets. Other processes took {_percent(busy, 0.5)} of both cores "
         f"(median; between {_percent(busy, 0.0)} and {_percent(busy, 1.0)}) while these were "
-        f"measured. Made by `{about['command']}`.\n"
+        f"measured. Made by `{facts['command']}`.\n"
     )
 
 
@@ -106,14 +106,14 @@ PEERS = ("again_seconds", "bytes_sent", "again_bytes_sent", "peak_rss_mb")
 """Figures of `Sample` in each table."""
 
 
-def _own(record: Record, measured: Sequence[Task]) -> str:
+def _own(record: Record, subjects: Sequence[Task]) -> str:
     rows = [
         [
             task.title,
             *_medians(record, task, ours.NAME, (*OWN, "peak_rss_mb")),
             f"{max(sample.max_abs_error or 0.0 for sample in record.of(task.name, ours.NAME)):.1g}",
         ]
-        for task in measured
+        for task in subjects
     ]
     head = (
         "| Privet | Load s | Total s | Offline s | Online s | MB | Rounds | Memory MB "
@@ -125,11 +125,11 @@ def _own(record: Record, measured: Sequence[Task]) -> str:
 _SUITE = {ours.FSS: "`fss`", ours.DEALT: "`gmw` dealt"}
 
 
-def _dealt(record: Record, measured: Sequence[Task]) -> str:
+def _dealt(record: Record, subjects: Sequence[Task]) -> str:
     rows = []
-    for task in measured:
+    for task in subjects:
         semi2k = record.of(task.name, SEMI2K)
-        best = median(min(it.seconds or inf, it.again_seconds or inf) for it in semi2k)
+        best = median(min(sample.seconds or inf, sample.again_seconds or inf) for sample in semi2k)
         for name, suite in _SUITE.items():
             online = record.median(task.name, name, "online_seconds")
             figures = _medians(record, task, name, (*DEALT, "rounds", "peak_rss_mb"))
@@ -143,16 +143,16 @@ def _dealt(record: Record, measured: Sequence[Task]) -> str:
     return _table(head, "|---|---|" + "---:|" * 8, rows)
 
 
-def _beside(record: Record, measured: Sequence[Task]) -> str:
+def _beside(record: Record, subjects: Sequence[Task]) -> str:
     rows = []
-    for task in measured:
-        mine = (ours.NAME, ours.ONE_BIT)
-        row = [task.title, *(_medians(record, task, it, ["seconds"])[0] for it in mine)]
+    for task in subjects:
+        names = (ours.NAME, ours.ONE_BIT)
+        row = [task.title, *(_medians(record, task, name, ["seconds"])[0] for name in names)]
         for contender in (CHEETAH, SEMI2K):
             row += [
                 _time(record, task, contender),
                 *_medians(record, task, contender, PEERS),
-                *(_times(record.ratio(task.name, contender, it)) for it in mine),
+                *(_times(record.ratio(task.name, contender, name)) for name in names),
             ]
         rows.append(row)
     head = (
@@ -178,18 +178,18 @@ def _time(record: Record, task: Task, contender: str) -> str:
     failure = record.failure(task.name, contender)
     if failure is not None:
         return failure
-    (shown,) = _medians(record, task, contender, ["seconds"])
+    (text,) = _medians(record, task, contender, ["seconds"])
     count = len(record.of(task.name, contender))
-    return f"{shown} [{count}]" if 0 < count < record.about["repeat"] else shown
+    return f"{text} [{count}]" if 0 < count < record.about["repeat"] else text
 
 
-def _verdict(reached: float | None, target: float, unit: str) -> list[str]:
-    if reached is None:
+def _verdict(value: float | None, target: float, unit: str) -> list[str]:
+    if value is None:
         return ["-", "not measured in this run"]
-    shown = f"{_number(reached)} {unit}"
-    if reached <= target:
-        return [shown, f"reached; {target / reached:.1f} times under"]
-    return [shown, f"missed; {reached / target:.1f} times over"]
+    text = f"{_number(value)} {unit}"
+    if value <= target:
+        return [text, f"reached; {target / value:.1f} times under"]
+    return [text, f"missed; {value / target:.1f} times over"]
 
 
 def _number(value: float | None) -> str:

@@ -42,16 +42,16 @@ def main(arguments: Sequence[str]) -> int:
     peer = None if options.no_peers else spu.version()
     if peer is None:
         say("SPU is not installed in .venv-spu (`make bench-peers` does it): Privet alone")
-    chosen = [task for task in tasks() if _is_chosen(task, options)]
+    subjects = [task for task in tasks() if _is_chosen(task, options)]
     samples: list[Sample] = []
     start = Load.now()
     with tempfile.TemporaryDirectory(prefix="privet-bench-") as folder:
-        for task in chosen:
+        for task in subjects:
             for sample in _measure(task, Path(folder), peer is not None, options):
                 samples.append(sample)
                 say(_line(sample))
     say(f"{Load.now().clock - start.clock:.0f} s in all\n")
-    about = {
+    facts = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         **machine.commit(),
         "command": " ".join(["python -m benches.run", *arguments]),
@@ -60,7 +60,7 @@ def main(arguments: Sequence[str]) -> int:
         "spu": peer,
         "machine": machine.describe(),
     }
-    record = Record(about, tuple(samples))
+    record = Record(facts, tuple(samples))
     say(f"{report.results(record)}\n{report.targets(record)}")
     if not options.task:
         say(f"record: {record.write().relative_to(machine.ROOT)}")
@@ -112,13 +112,13 @@ def _measure(
                 contenders[name] = partial(spu.measure, task, name, prepared, limit)
         except spu.PeerFailure as failure:
             yield from (Sample(task.name, name, 0, failure=str(failure)) for name in spu.PROTOCOLS)
-    spent = dict.fromkeys(contenders, 0.0)
+    seconds = dict.fromkeys(contenders, 0.0)
     for repetition in range(options.repeat):
         for name, contender in contenders.items():
-            if spent[name] < enough:
+            if seconds[name] < enough:
                 result = _watched(task, name, contender, repetition)
-                taken = (result.seconds or 0.0) + (result.again_seconds or 0.0)
-                spent[name] += float("inf") if result.failure else taken
+                duration = (result.seconds or 0.0) + (result.again_seconds or 0.0)
+                seconds[name] += float("inf") if result.failure else duration
                 yield result
 
 

@@ -73,28 +73,28 @@ class Caller:
         self._plain = onnxruntime.InferenceSession(model, _one_thread())
         self._tally = tally
 
-    def run(self, until: float) -> None:
-        """Asks until the monotonic clock shows `until`."""
+    def run(self, deadline: float) -> None:
+        """Asks until the monotonic clock shows `deadline`."""
         with self._library.InferenceServerClient(self._place) as client:
-            while time.monotonic() < until:
-                given = self._random.uniform(-1, 1, (1, 1, 28, 28)).astype(np.float32)
+            while time.monotonic() < deadline:
+                sample = self._random.uniform(-1, 1, (1, 1, 28, 28)).astype(np.float32)
                 start = time.monotonic()
-                fault = self._ask(client, given)
+                fault = self._ask(client, sample)
                 self._tally.add(time.monotonic() - start, fault)
         # The HTTP client must go on the thread that it was used on.
         del client
         gc.collect()
 
-    def _ask(self, client: Any, given: Any) -> str | None:
+    def _ask(self, client: Any, sample: Any) -> str | None:
         """What went wrong; None if nothing did."""
-        tensor = self._library.InferInput("input", list(given.shape), "FP32")
-        tensor.set_data_from_numpy(given)
+        tensor = self._library.InferInput("input", list(sample.shape), "FP32")
+        tensor.set_data_from_numpy(sample)
         try:
-            got = client.infer(MODEL, [tensor]).as_numpy("logits")
+            logits = client.infer(MODEL, [tensor]).as_numpy("logits")
         except Exception as error:
             return f"{type(error).__name__}: {error}"
-        (right,) = self._plain.run(None, {"input": given})
-        worst = float(np.abs(got - right).max())
+        (right,) = self._plain.run(None, {"input": sample})
+        worst = float(np.abs(logits - right).max())
         return None if worst < TOLERANCE else "a wrong answer"
 
 
@@ -131,15 +131,15 @@ def soak(folder: Path, seconds: float, clients: int, ahead: int) -> dict[str, An
             ThreadPoolExecutor(clients) as threads,
         ):
             list(threads.map(lambda caller: caller.run(start + seconds), callers))
-        took = time.monotonic() - start
+        duration = time.monotonic() - start
         codes = {"gateway": gateway.end(STOP_SECONDS), "service": service.end(STOP_SECONDS)}
-    return _record(clients, ahead, took, tally, watch, codes, _ledger(folder))
+    return _record(clients, ahead, duration, tally, watch, codes, _ledger(folder))
 
 
 def _record(
     clients: int,
     ahead: int,
-    took: float,
+    duration: float,
     tally: Tally,
     watch: Watch,
     codes: dict[str, int],
@@ -155,10 +155,10 @@ def _record(
         "good": good,
         "clients": clients,
         "ahead": ahead,
-        "seconds": round(took, 1),
+        "seconds": round(duration, 1),
         "right_answers": len(tally.seconds),
         "faults": faults,
-        "per_second": round(len(tally.seconds) / took, 2),
+        "per_second": round(len(tally.seconds) / duration, 2),
         "latency_seconds": {
             f"p{percent}": round(float(np.percentile(times, percent)), 3)
             for percent in (50, 95, 100)
@@ -197,16 +197,18 @@ def _one_thread() -> onnxruntime.SessionOptions:
 
 
 def _print(record: dict[str, Any]) -> None:
-    latency = ", ".join(f"{name} {it:.2f} s" for name, it in record["latency_seconds"].items())
+    latency = ", ".join(
+        f"{name} {seconds:.2f} s" for name, seconds in record["latency_seconds"].items()
+    )
     say(
         f"{record['clients']} clients, {record['seconds']:.0f} s: {record['right_answers']} right "
         f"answers ({record['per_second']} a second), latency {latency}"
     )
     for course in record["vitals"]:
-        for what in ("rss_mb", "threads", "files"):
-            settled, end = course["settled"][what], course["end"][what]
-            most = course["most"][what]
-            say(f"{course['name']:8} {what:8} {settled:8} then {end:8}, at most {most}")
+        for figure in ("rss_mb", "threads", "files"):
+            settled, end = course["settled"][figure], course["end"][figure]
+            most = course["most"][figure]
+            say(f"{course['name']:8} {figure:8} {settled:8} then {end:8}, at most {most}")
     say(f"exit codes {record['exit_codes']}, requests {record['requests_by_outcome']}")
     for fault, count in record["faults"].items():
         say(f"{count} x {fault}")

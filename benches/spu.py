@@ -54,8 +54,8 @@ def version() -> str | None:
     if not PYTHON.exists():
         return None
     code = "from importlib.metadata import version; print(version('spu'))"
-    asked = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=False)
-    return asked.stdout.strip() or None
+    process = subprocess.run([PYTHON, "-c", code], capture_output=True, text=True, check=False)
+    return process.stdout.strip() or None
 
 
 def prepare(model: Path, sample: Floats, folder: Path) -> Path:
@@ -81,16 +81,16 @@ def measure(
             client, server = _parties(prepared, Path(folder), PROTOCOLS[contender], limit_seconds)
     except PeerFailure as failure:
         return Sample(task.name, contender, repetition, failure=str(failure))
-    again = len(client["seconds"]) > 1
+    has_repeat = len(client["seconds"]) > 1
     traffic = [count + server["output_bytes"] for count in client["traffic"]]
     return Sample(
         task.name,
         contender,
         repetition,
         seconds=client["seconds"][0],
-        again_seconds=client["seconds"][1] if again else None,
+        again_seconds=client["seconds"][1] if has_repeat else None,
         bytes_sent=traffic[0],
-        again_bytes_sent=traffic[1] if again else None,
+        again_bytes_sent=traffic[1] if has_repeat else None,
         peak_rss_mb=max(client["peak_rss_mb"], server["peak_rss_mb"]),
         max_abs_error=client["max_abs_error"],
     )
@@ -104,8 +104,8 @@ def _parties(
     jobs, logs = [], []
     for rank in range(2):
         job = folder / f"{rank}.json"
-        described = {"folder": str(prepared), "rank": rank, "ports": ports, "protocol": protocol}
-        job.write_text(json.dumps(described))
+        document = {"folder": str(prepared), "rank": rank, "ports": ports, "protocol": protocol}
+        job.write_text(json.dumps(document))
         jobs.append(job)
         logs.append(folder / f"{rank}.log")
     processes = [
@@ -123,10 +123,10 @@ def _report(text: str) -> dict[str, Any]:
         raise PeerFailure("a party ended without a report")
     report: dict[str, Any] = json.loads(lines[-1])
     # Of each run: both directions, as this party saw them.
-    report["traffic"] = [int(sent) + int(received) for sent, received in traffic]
+    report["traffic"] = [int(outgoing) + int(incoming) for outgoing, incoming in traffic]
     report["operations"] = {
-        name: [float(seconds), int(sent) + int(received)]
-        for name, seconds, sent, received in _OPERATION.findall(text.rpartition(_PROFILE)[2])
+        name: [float(seconds), int(outgoing) + int(incoming)]
+        for name, seconds, outgoing, incoming in _OPERATION.findall(text.rpartition(_PROFILE)[2])
     }
     return report
 
@@ -168,8 +168,8 @@ def _finish(
 
 
 def _reason(process: subprocess.Popen[bytes], log: Path) -> str:
-    said = _FAILURE.findall(log.read_text(errors="replace"))
-    return f"exit code {process.returncode}" + (f": {said[-1][:200]}" if said else "")
+    failures = _FAILURE.findall(log.read_text(errors="replace"))
+    return f"exit code {process.returncode}" + (f": {failures[-1][:200]}" if failures else "")
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -181,9 +181,9 @@ def main(arguments: Sequence[str]) -> int:
         sys.stderr.write("SPU is not installed in .venv-spu: `make bench-peers` does it\n")
         return 1
     graph = onnx.load(model).graph
-    constants = {it.name for it in graph.initializer}
-    (entry,) = (it for it in graph.input if it.name not in constants)
-    shape = [it.dim_value or 1 for it in entry.type.tensor_type.shape.dim]
+    constants = {tensor.name for tensor in graph.initializer}
+    (entry,) = (value_info for value_info in graph.input if value_info.name not in constants)
+    shape = [dim.dim_value or 1 for dim in entry.type.tensor_type.shape.dim]
     sample = np.random.default_rng(0).random(shape, dtype=np.float32)
     with tempfile.TemporaryDirectory(prefix="privet-spu-") as name:
         folder = Path(name)

@@ -186,9 +186,9 @@ def _weight(name: str, shape: tuple[int, ...], fan_in: int) -> TensorProto:
 
 
 def _write(name: str, node: _NodeMaker, shape: tuple[int, ...], folder: Path) -> Path:
-    built, weights = node(name)
+    proto, weights = node(name)
     graph = helper.make_graph(
-        [built],
+        [proto],
         name,
         [helper.make_tensor_value_info("input", TensorProto.FLOAT, shape)],
         [helper.make_tensor_value_info("output", TensorProto.FLOAT, None)],
@@ -220,7 +220,7 @@ def forest(generator: np.random.Generator, count: int, depth: int) -> onnx.NodeP
     choices = generator.integers(features, size=(count, size))
     values = generator.standard_normal((count, size)).astype(np.float32)
     weights = generator.standard_normal((count, leaves)) / count
-    given: dict[str, Any] = {
+    attributes: dict[str, Any] = {
         "n_targets": 1,
         "nodes_treeids": np.repeat(np.arange(count), size).tolist(),
         "nodes_nodeids": np.tile(nodes, count).tolist(),
@@ -235,5 +235,5 @@ def forest(generator: np.random.Generator, count: int, depth: int) -> onnx.NodeP
         "target_weights": weights.ravel().tolist(),
     }
     return helper.make_node(
-        "TreeEnsembleRegressor", ["input"], ["output"], domain="ai.onnx.ml", **given
+        "TreeEnsembleRegressor", ["input"], ["output"], domain="ai.onnx.ml", **attributes
     )

@@ -45,14 +45,14 @@ class Course:
     def leaks(self) -> list[str]:
         """What grew, in words."""
         leaking = []
-        grown = self.end.rss_mb - self.settled.rss_mb
-        if grown > max(GROWTH_MB * self.processes, 0.1 * self.settled.rss_mb):
-            leaking.append(f"{self.name}: memory grew by {grown:.0f} MB")
-        for what in ("threads", "files"):
-            settled = getattr(self.settled, what)
-            more = getattr(self.end, what) - settled
-            if more > max(GROWTH_COUNT * self.processes, settled / 4):
-                leaking.append(f"{self.name}: {more} more {what}")
+        growth = self.end.rss_mb - self.settled.rss_mb
+        if growth > max(GROWTH_MB * self.processes, 0.1 * self.settled.rss_mb):
+            leaking.append(f"{self.name}: memory grew by {growth:.0f} MB")
+        for figure in ("threads", "files"):
+            settled = getattr(self.settled, figure)
+            increase = getattr(self.end, figure) - settled
+            if increase > max(GROWTH_COUNT * self.processes, settled / 4):
+                leaking.append(f"{self.name}: {increase} more {figure}")
         return leaking
 
 
@@ -89,14 +89,16 @@ class Watch:
 
     def courses(self) -> list[Course]:
         """What was seen, by kind."""
-        return [_course(name, seen) for name, seen in self._seen.items() if seen]
+        return [_course(name, samples) for name, samples in self._seen.items() if samples]
 
     def _run(self) -> None:
         while not self._over.wait(self._seconds):
             for name, processes in self._kinds.items():
-                seen = [vitals for it in processes() if (vitals := look(it)) is not None]
-                if seen:
-                    self._seen[name].append((len(seen), _sum(seen)))
+                readings = [
+                    vitals for process in processes() if (vitals := look(process)) is not None
+                ]
+                if readings:
+                    self._seen[name].append((len(readings), _sum(readings)))
 
     def __enter__(self) -> Watch:
         self._thread.start()
@@ -107,12 +109,12 @@ class Watch:
         self._thread.join()
 
 
-def _course(name: str, seen: Sequence[tuple[int, Vitals]]) -> Course:
-    all_of = [vitals for _, vitals in seen]
+def _course(name: str, samples: Sequence[tuple[int, Vitals]]) -> Course:
+    all_of = [vitals for _, vitals in samples]
     third, sixth = len(all_of) // 3, max(1, len(all_of) // 6)
     return Course(
         name,
-        seen[-1][0],
+        samples[-1][0],
         _each(statistics.median, all_of[third : third + sixth]),
         _each(statistics.median, all_of[-sixth:]),
         _each(max, all_of),
@@ -125,9 +127,9 @@ def _sum(vitals: Sequence[Vitals]) -> Vitals:
 
 def _each(take: Callable[[list[float]], float], vitals: Sequence[Vitals]) -> Vitals:
     return Vitals(
-        round(take([it.rss_mb for it in vitals]), 1),
-        int(take([it.threads for it in vitals])),
-        int(take([it.files for it in vitals])),
+        round(take([reading.rss_mb for reading in vitals]), 1),
+        int(take([reading.threads for reading in vitals])),
+        int(take([reading.files for reading in vitals])),
     )
 
 
@@ -143,7 +145,9 @@ def cpu_seconds(process: int) -> float:
 def wake_ups(process: int) -> int:
     """How often a process's first thread has begun to wait, and so has to be woken up."""
     lines = Path(f"/proc/{process}/status").read_text().splitlines()
-    return next(int(it.split()[1]) for it in lines if it.startswith("voluntary_ctxt_switches:"))
+    return next(
+        int(line.split()[1]) for line in lines if line.startswith("voluntary_ctxt_switches:")
+    )
 
 
 def resident_bytes(process: int) -> int:

@@ -63,14 +63,18 @@ class Amounts:
 
 def main(arguments: Sequence[str]) -> int:
     """Measures, and prints; 1 if an answer was wrong or missing."""
-    given = _options(arguments)
-    seconds = {"seconds": 60 * given.minutes, "short": 60 * given.short_minutes}
-    taken = {it.name: getattr(given, it.name) for it in fields(Amounts) if it.name not in seconds}
-    amounts = Amounts(**taken, **seconds)
+    options = _options(arguments)
+    seconds = {"seconds": 60 * options.minutes, "short": 60 * options.short_minutes}
+    counts = {
+        field.name: getattr(options, field.name)
+        for field in fields(Amounts)
+        if field.name not in seconds
+    }
+    amounts = Amounts(**counts, **seconds)
     with tempfile.TemporaryDirectory(prefix="privet-load-") as folder:
         record = measure(Path(folder), amounts)
-    print_record(record) if not given.json else say(json.dumps(record))
-    return 1 if any(it["faults"] for it in record["phases"].values()) else 0
+    print_record(record) if not options.json else say(json.dumps(record))
+    return 1 if any(phase["faults"] for phase in record["phases"].values()) else 0
 
 
 def measure(folder: Path, amounts: Amounts) -> dict[str, Any]:
@@ -111,10 +115,10 @@ def print_record(record: dict[str, Any]) -> None:
     say(HEAD)
     say(RULE)
     for name, phase in record["phases"].items():
-        latency, beyond = phase["latency_ms"], phase["beyond_protocol_ms"]
+        latency, overhead = phase["latency_ms"], phase["beyond_protocol_ms"]
         cells = [name, str(phase["answers"]), f"{phase['per_second']:g}"]
         cells += [f"{latency.get(p, float('nan')):.0f} ms" for p in latency]
-        cells += [f"{beyond.get('p50', float('nan')):.0f} ms"]
+        cells += [f"{overhead.get('p50', float('nan')):.0f} ms"]
         cells += [f"{phase['control_cpu_ms_each']:g} CPU ms"]
         say("| " + " | ".join(cells) + " |")
         for fault, count in phase["faults"].items():

@@ -51,7 +51,7 @@ class Figures:
             "faults": dict(self.faults),
             "seconds": round(self.wall_seconds, 1),
             "per_second": round(count / self.wall_seconds, 2) if self.wall_seconds else 0.0,
-            "latency_ms": percentiles([1000 * it for it in self.seconds]),
+            "latency_ms": percentiles([1000 * second for second in self.seconds]),
             "beyond_protocol_ms": percentiles(self.beyond),
             "control_cpu_ms_each": round(1000 * self.control_cpu_seconds / max(1, count), 2),
             "machine_load": self.machine_load,
@@ -62,7 +62,10 @@ def percentiles(values: Sequence[float]) -> dict[str, float]:
     """Those of `PERCENTILES`; nothing of nothing."""
     if not values:
         return {}
-    return {f"p{it}": round(float(np.percentile(values, it)), 1) for it in PERCENTILES}
+    return {
+        f"p{percentile}": round(float(np.percentile(values, percentile)), 1)
+        for percentile in PERCENTILES
+    }
 
 
 class Load:
@@ -82,11 +85,13 @@ class Load:
         control plane of its own, as a command has."""
         figures = Figures()
         async with contextlib.AsyncExitStack() as stack:
-            kept = [None if anew else await self._enter(stack, it) for it in range(clients)]
+            connections = [
+                None if anew else await self._enter(stack, index) for index in range(clients)
+            ]
             meter = Meter(process)
-            until = time.monotonic() + seconds
-            asking = (self._run(*it, until, figures) for it in enumerate(kept))
-            await asyncio.gather(*asking)
+            deadline = time.monotonic() + seconds
+            runs = (self._run(*entry, deadline, figures) for entry in enumerate(connections))
+            await asyncio.gather(*runs)
             figures.control_cpu_seconds, figures.wall_seconds = meter.read()
             figures.machine_load = machine_load()
         return figures
@@ -105,33 +110,33 @@ class Load:
             yield client
 
     async def _run(
-        self, number: int, kept: ServiceClient | None, until: float, figures: Figures
+        self, number: int, connection: ServiceClient | None, deadline: float, figures: Figures
     ) -> None:
         random = np.random.default_rng(number)
-        while time.monotonic() < until:
+        while time.monotonic() < deadline:
             shape = self._place.shape
-            given = random.uniform(-1, 1, shape).astype(np.float32)
+            sample = random.uniform(-1, 1, shape).astype(np.float32)
             start = time.monotonic()
             try:
-                result = await self._infer(number, kept, given)
+                result = await self._infer(number, connection, sample)
             except PrivetError as error:
                 figures.faults[f"{type(error).__name__}: {error}"] += 1
                 continue
             seconds = time.monotonic() - start
-            (right,) = self._plain.run(None, {self._name: given})
-            (got,) = result.outputs.values()
-            if float(np.abs(got - right).max()) > TOLERANCE:
+            (right,) = self._plain.run(None, {self._name: sample})
+            (output,) = result.outputs.values()
+            if float(np.abs(output - right).max()) > TOLERANCE:
                 figures.faults["a wrong answer"] += 1
                 continue
             figures.seconds.append(seconds)
             offline = 0.0 if result.offline is None else result.offline.seconds
             figures.beyond.append(1000 * (seconds - offline - result.online.seconds))
 
-    async def _infer(self, number: int, kept: ServiceClient | None, given: Any) -> Result:
-        if kept is not None:
-            return await kept.infer(self._place.name, [given], terms=self._terms)
+    async def _infer(self, number: int, connection: ServiceClient | None, sample: Any) -> Result:
+        if connection is not None:
+            return await connection.infer(self._place.name, [sample], terms=self._terms)
         async with self._client(number) as client:
-            return await client.infer(self._place.name, [given], terms=self._terms)
+            return await client.infer(self._place.name, [sample], terms=self._terms)
 
 
 async def idle(place: Place, address: str, process: int, clients: int) -> dict[str, Any]:
@@ -148,10 +153,12 @@ async def idle(place: Place, address: str, process: int, clients: int) -> dict[s
             async with opening:
                 await calls.reach(wait=POLL_SECONDS)
             arrived += 1
-            seen = 0
+            sequence = 0
             while True:
-                reply = await calls.get("/v2/jobs", hold=POLL_SECONDS, wait=POLL_SECONDS, seen=seen)
-                seen = reply["sequence"]
+                reply = await calls.get(
+                    "/v2/jobs", hold=POLL_SECONDS, wait=POLL_SECONDS, seen=sequence
+                )
+                sequence = reply["sequence"]
         finally:
             await calls.close()
 

@@ -53,10 +53,10 @@ async def _ask(place: Place, address: str, process: int, suite: str, count: int)
     ) as client:
 
         async def infer(notice: Notice | None) -> Result:
-            given = random.uniform(-1, 1, place.shape).astype(np.float32)
+            sample = random.uniform(-1, 1, place.shape).astype(np.float32)
             if notice is not None:
-                return await client.infer(place.name, [given], notice=notice)
-            return await client.infer(place.name, [given], terms=terms)
+                return await client.infer(place.name, [sample], notice=notice)
+            return await client.infer(place.name, [sample], terms=terms)
 
         for _ in range(3):
             await infer(None)  # The first of everything is no figure.
@@ -81,22 +81,22 @@ async def _timed(
     workers = children(process)
     before = (cpu_seconds(process), sum(map(cpu_seconds, workers)))
     waits = wake_ups(process)
-    loop, own = time.thread_time(), time.process_time()
-    wall = beyond = 0.0
+    loop, total = time.thread_time(), time.process_time()
+    wall = overhead = 0.0
     for notice in notices:
         start = time.perf_counter()
         result = await infer(notice)
-        took = time.perf_counter() - start
-        wall += took
-        beyond += took - result.online.seconds
+        duration = time.perf_counter() - start
+        wall += duration
+        overhead += duration - result.online.seconds
         if notice is None and result.offline is not None:
-            beyond -= result.offline.seconds
-    loop, own = time.thread_time() - loop, time.process_time() - own
+            overhead -= result.offline.seconds
+    loop, total = time.thread_time() - loop, time.process_time() - total
     await asyncio.sleep(0.3)  # What is told after the answer counts as well.
     control = cpu_seconds(process) - before[0]
     working = sum(map(cpu_seconds, workers)) - before[1]
-    times = (control, loop, own - loop, working, beyond, wall)
-    first, *others = (1000 * it / len(notices) for it in times)
+    times = (control, loop, total - loop, working, overhead, wall)
+    first, *others = (1000 * seconds / len(notices) for seconds in times)
     return [first, (wake_ups(process) - waits) / len(notices), *others]
 
 
@@ -107,8 +107,8 @@ def once(model: str, suites: Sequence[str], count: int) -> dict[str, Any]:
         place = build(Path(folder), model, 1)
         with dealing(place) as dealer, serving(place, dealer, CORES, ()) as running:
             for suite in suites:
-                of = asyncio.run(_ask(place, running.address, running.process, suite, count))
-                table |= {f"{suite}, {kind}": rows for kind, rows in of.items()}
+                results = asyncio.run(_ask(place, running.address, running.process, suite, count))
+                table |= {f"{suite}, {kind}": rows for kind, rows in results.items()}
     return table
 
 
@@ -116,8 +116,8 @@ def turn(checkout: Path, words: Sequence[str]) -> dict[str, Any]:
     """One turn in a process of its own, with the Privet of `checkout`."""
     environment = {**os.environ, "PYTHONPATH": str(checkout.absolute() / "python")}
     command = [sys.executable, "-m", "benches.load.control", "--once", *words]
-    done = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
-    return dict(json.loads(done.stdout))
+    process = subprocess.run(command, env=environment, stdout=subprocess.PIPE, check=True)
+    return dict(json.loads(process.stdout))
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -129,17 +129,17 @@ def main(arguments: Sequence[str]) -> int:
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--beside", type=Path, help="another checkout, with its extension built")
     parser.add_argument("--once", action="store_true", help=argparse.SUPPRESS)
-    given = parser.parse_args(arguments)
-    if given.once:
-        json.dump(once(given.model, given.suites, given.predictions), sys.stdout)
+    options = parser.parse_args(arguments)
+    if options.once:
+        json.dump(once(options.model, options.suites, options.predictions), sys.stdout)
         return 0
-    words = ["--model", given.model, "--predictions", str(given.predictions)]
-    words += ["--suites", *given.suites]
+    words = ["--model", options.model, "--predictions", str(options.predictions)]
+    words += ["--suites", *options.suites]
     checkouts = {"here": Path(__file__).parents[2]}
-    if given.beside is not None:
-        checkouts = {"beside": given.beside, **checkouts}
+    if options.beside is not None:
+        checkouts = {"beside": options.beside, **checkouts}
     rows: dict[tuple[str, str], list[list[float]]] = {}
-    for _ in range(given.turns):
+    for _ in range(options.turns):
         for name, checkout in checkouts.items():
             for kind, lines in turn(checkout, words).items():
                 rows.setdefault((kind, name), []).extend(lines)

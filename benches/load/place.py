@@ -49,8 +49,8 @@ def build(folder: Path, name: str, clients: int) -> Place:
     for number in range(clients):
         keys.issue(folder / "keys", f"client-{number}")
     path = add_model(folder / "repository", name, CONFIG)
-    given = onnx.load(path).graph.input[0].type.tensor_type.shape
-    shape = tuple(it.dim_value or 1 for it in given.dim)
+    tensor_shape = onnx.load(path).graph.input[0].type.tensor_type.shape
+    shape = tuple(dim.dim_value or 1 for dim in tensor_shape.dim)
     return Place(folder, name, path.read_bytes(), shape)
 
 

@@ -41,11 +41,11 @@ def function(network: Mapping[str, Any], names: list[str]) -> Callable[..., Any]
     """`f(x, *weights)` with the weights in the order of `names`, from `arranged`."""
 
     def predict(x: Any, *weights: Any) -> Any:
-        named = dict(zip(names, weights, strict=True))
+        tensors = dict(zip(names, weights, strict=True))
         values = {network["input"]: x}
         for step in network["steps"]:
             operands = [values[id] for id in step["inputs"]]
-            values[step["output"]] = OPERATIONS[step["op"]](step, named, *operands)
+            values[step["output"]] = OPERATIONS[step["op"]](step, tensors, *operands)
         return values[network["output"]]
 
     return predict
@@ -116,13 +116,13 @@ def _transpose(step: Step, weights: Weights, x: Any) -> Any:
 def _elementwise(step: Step, weights: Weights, x: Any) -> Any:
     steps = step["function"]
     results = [x]
-    for one in steps:
-        first, *others = (results[index] for index in one["operands"])
-        before = one["operands"][0] - 1
-        if one["name"] == "reciprocal" and before >= 0 and steps[before]["name"] == "sqrt":
+    for entry in steps:
+        first, *others = (results[index] for index in entry["operands"])
+        before = entry["operands"][0] - 1
+        if entry["name"] == "reciprocal" and before >= 0 and steps[before]["name"] == "sqrt":
             results.append(jax.lax.rsqrt(results[steps[before]["operands"][0]]))
         else:
-            results.append(STEPS[one["name"]](first, *others, one["constant"]))
+            results.append(STEPS[entry["name"]](first, *others, entry["constant"]))
     return results[-1]
 
 

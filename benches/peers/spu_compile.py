@@ -39,8 +39,8 @@ def main(folder: Path) -> None:
         lambda outputs: [f"output{index}" for index in range(len(outputs))],
     )
     (folder / "executable.bin").write_bytes(executable.code)
-    described = {"inputs": names, "outputs": list(executable.output_names)}
-    (folder / "names.json").write_text(json.dumps(described))
+    document = {"inputs": names, "outputs": list(executable.output_names)}
+    (folder / "names.json").write_text(json.dumps(document))
     np.save(folder / "input-last.npy", x)
     np.savez(folder / "weights-last.npz", **weights)
     with jax.default_device(jax.devices("cpu")[0]):

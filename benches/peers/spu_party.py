@@ -43,15 +43,15 @@ def main(job: dict[str, Any]) -> dict[str, Any]:
     link.barrier()
     start = time.perf_counter()
     runtime = spu.Runtime(link, config)
-    output, sent = _infer(runtime, io, link, executable, shares)
+    output, bytes_sent = _infer(runtime, io, link, executable, shares)
     times = [time.perf_counter() - start]
-    again = times[0] < AGAIN_BELOW_SECONDS if rank == CLIENT else None
-    if _agree(link, again):
+    repeat = times[0] < AGAIN_BELOW_SECONDS if rank == CLIENT else None
+    if _agree(link, repeat):
         start = time.perf_counter()
-        output, sent = _infer(runtime, io, link, executable, shares)
+        output, bytes_sent = _infer(runtime, io, link, executable, shares)
         times.append(time.perf_counter() - start)
     link.stop_link()
-    report: dict[str, Any] = {"output_bytes": sent, "peak_rss_mb": _peak_mb()}
+    report: dict[str, Any] = {"output_bytes": bytes_sent, "peak_rss_mb": _peak_mb()}
     if output is not None:
         error = np.abs(output - np.load(folder / "expected.npy")).max()
         report |= {"seconds": times, "max_abs_error": float(error)}
@@ -65,22 +65,22 @@ def _infer(
     for name, share in zip(executable.input_names, shares, strict=True):
         runtime.set_var(name, share)
     runtime.run(executable)
-    mine = runtime.get_var(executable.output_names[0])
+    output_share = runtime.get_var(executable.output_names[0])
     if link.rank == SERVER:
-        sent = _send(link, CLIENT, mine)
+        bytes_sent = _send(link, CLIENT, output_share)
         link.barrier()
-        return None, sent
-    output = io.reconstruct([mine, _receive(link, SERVER)])
+        return None, bytes_sent
+    output = io.reconstruct([output_share, _receive(link, SERVER)])
     link.barrier()
     return output, 0
 
 
-def _agree(link: Any, again: bool | None) -> bool:
+def _agree(link: Any, repeat: bool | None) -> bool:
     """The client's decision (None at the server), known to both."""
-    if again is None:
+    if repeat is None:
         return bool(int(link.recv(CLIENT)))
-    link.send(SERVER, str(int(again)))
-    return again
+    link.send(SERVER, str(int(repeat)))
+    return repeat
 
 
 def _config(protocol: str) -> Any:
@@ -106,11 +106,11 @@ def _inputs(io: Any, link: Any, rank: int, folder: Path, names: list[str]) -> li
     """This party's share of the input, and its view of the weights (the client's is empty)."""
     secret = libspu.Visibility.VIS_SECRET
     if rank == CLIENT:
-        mine, theirs = io.make_shares(np.load(folder / "input-last.npy"), secret)
-        _send(link, SERVER, theirs)
+        own_share, peer_share = io.make_shares(np.load(folder / "input-last.npy"), secret)
+        _send(link, SERVER, peer_share)
     else:
-        mine = _receive(link, CLIENT)
-    shares = [mine]
+        own_share = _receive(link, CLIENT)
+    shares = [own_share]
     with np.load(folder / "weights-last.npz") as weights:
         for name in names[1:]:
             weight = weights[name] if rank == SERVER else np.zeros_like(weights[name])

@@ -32,18 +32,18 @@ MIX = {"m1": 0.5, "m2": 0.25, "hinet": 0.25}
 
 def row(load: float, record: Record, notices: float, base: Figures) -> str:
     """A line of the table."""
-    own = figures(record)
+    outcome = figures(record)
     cells = (
         f"{load:g}",
         record.policy,
         f"{notices:.0%}",
-        f"{own.delay:.2f} s",
-        f"{own.delay_95:.2f} s",
-        f"{own.wait:.2f} s",
-        f"{own.throughput:.2f}",
-        f"{own.makespan:.1f} s",
-        f"{base.makespan / own.makespan:.2f}",
-        f"{own.utilisation:.0%}",
+        f"{outcome.delay:.2f} s",
+        f"{outcome.delay_95:.2f} s",
+        f"{outcome.wait:.2f} s",
+        f"{outcome.throughput:.2f}",
+        f"{outcome.makespan:.1f} s",
+        f"{base.makespan / outcome.makespan:.2f}",
+        f"{outcome.utilisation:.0%}",
     )
     return "| " + " | ".join(cells) + " |"
 
@@ -66,26 +66,26 @@ def main() -> None:
     parser.add_argument("--memory", default="8GiB", help="of the service's jobs")
     parser.add_argument("--link", help="between client and server, such as lan; default: loopback")
     parser.add_argument("--seed", type=int, default=1)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     cores = len(os.sched_getaffinity(0))
-    counts = {model: round(share * given.requests) for model, share in MIX.items()}
+    counts = {model: round(share * arguments.requests) for model, share in MIX.items()}
     with tempfile.TemporaryDirectory(prefix="privet-bench-") as folder:
         stage = build(Path(folder), list(counts))
         with dealer(stage.keys) as dealing:
             # How fast one by one is: requests that come all at once.
             few = {model: count // 10 for model, count in counts.items()}
-            probe = arrivals(few, ("gmw", "fss"), Traffic(rate=1e6), given.seed)
-            pace = figures(sequential(stage, dealing, probe, cores, given.link)).throughput
+            probe = arrivals(few, ("gmw", "fss"), Traffic(rate=1e6), arguments.seed)
+            pace = figures(sequential(stage, dealing, probe, cores, arguments.link)).throughput
             say(f"One by one: {pace:.2f} requests a second.")
             say("")
             say("| " + " | ".join(COLUMNS) + " |")
             say("|---:|---|" + "---:|" * (len(COLUMNS) - 2))
-            for load in given.loads:
-                compare(given, stage, dealing, counts, load, load * pace)
+            for load in arguments.loads:
+                compare(arguments, stage, dealing, counts, load, load * pace)
 
 
 def compare(
-    given: argparse.Namespace,
+    arguments: argparse.Namespace,
     stage: Stage,
     dealing: str,
     counts: dict[str, int],
@@ -96,24 +96,24 @@ def compare(
     cores = len(os.sched_getaffinity(0))
 
     def schedule(notices: float) -> list[Arrival]:
-        traffic = Traffic(rate=rate, notices=notices, lead=given.lead)
-        return arrivals(counts, ("gmw", "fss"), traffic, given.seed)
+        traffic = Traffic(rate=rate, notices=notices, lead=arguments.lead)
+        return arrivals(counts, ("gmw", "fss"), traffic, arguments.seed)
 
-    baseline = sequential(stage, dealing, schedule(0.0), cores, given.link)
+    baseline = sequential(stage, dealing, schedule(0.0), cores, arguments.link)
     base = figures(baseline)
     say(row(load, baseline, 0.0, base))
-    for policy in given.policies:
-        for notices in (0.0, given.notices):
+    for policy in arguments.policies:
+        for notices in (0.0, arguments.notices):
             state = stage.folder / f"state-{load}-{policy}-{notices}"
-            options = ["--policy", policy, "--memory", given.memory]
-            options += ["--jobs-per-core", str(given.jobs_per_core)]
-            lent = cores * given.jobs_per_core
+            options = ["--policy", policy, "--memory", arguments.memory]
+            options += ["--jobs-per-core", str(arguments.jobs_per_core)]
+            lent = cores * arguments.jobs_per_core
             with service(stage, state, dealing, *options) as url:
-                work = serve(url, stage, schedule(notices), policy, lent, given.link)
+                work = serve(url, stage, schedule(notices), policy, lent, arguments.link)
                 record, start = asyncio.run(work)
             read_jobs(record, state, start)
             say(row(load, record, notices, base))
-            for fault in violations(record, parse_size(given.memory) or 0):
+            for fault in violations(record, parse_size(arguments.memory) or 0):
                 say(f"VIOLATION: {fault}")
 
 

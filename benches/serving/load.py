@@ -49,9 +49,9 @@ def sequential(
                 link=link,
             ) as client:
                 client.prepare()
-                began = time.monotonic()
+                begin = time.monotonic()
                 client.infer(stage.inputs[model])
-                return began, time.monotonic()
+                return begin, time.monotonic()
 
         for model in stage.programs:
             for suite in ("gmw", "fss"):
@@ -60,19 +60,30 @@ def sequential(
         start = time.monotonic()
         for arrival in requests:
             time.sleep(max(0.0, start + arrival.at - time.monotonic()))
-            asked = arrival.submission
-            at = time.monotonic() - start
-            began, ended = (when - start for when in answer(asked.model, asked.suite))
-            for phase, first, last in ((Phase.PRE, at, began), (Phase.ON, began, ended)):
-                job = f"{asked.id}/{phase}"
-                held = tuple(range(cores))
+            submission = arrival.submission
+            now = time.monotonic() - start
+            begin, end = (when - start for when in answer(submission.model, submission.suite))
+            for phase, first, last in ((Phase.PRE, now, begin), (Phase.ON, begin, end)):
+                job = f"{submission.id}/{phase}"
+                core_ids = tuple(range(cores))
                 record.jobs.append(
-                    JobRecord(job, asked.id, asked.model, "", phase, "", held, 0, first, last)
+                    JobRecord(
+                        job,
+                        submission.id,
+                        submission.model,
+                        "",
+                        phase,
+                        "",
+                        core_ids,
+                        0,
+                        first,
+                        last,
+                    )
                 )
             record.inputs.append(
-                InputRecord(asked.id, asked.model, "", 1, arrival.at, began, ended)
+                InputRecord(submission.id, submission.model, "", 1, arrival.at, begin, end)
             )
-            record.outcomes[asked.id] = Outcome.DONE
+            record.outcomes[submission.id] = Outcome.DONE
     return record
 
 
@@ -90,25 +101,28 @@ async def serve(
         for model in stage.programs:
             for suite in ("gmw", "fss"):
                 await client.infer(model, stage.inputs[model], terms=terms(suite))
-        start, began = time.time(), time.monotonic()
+        start, begin = time.time(), time.monotonic()
 
         async def ask(arrival: Arrival) -> None:
-            await asyncio.sleep(began + arrival.at - time.monotonic())
-            asked = arrival.submission
-            if asked.notice:
-                notices[asked.id] = asyncio.ensure_future(
-                    client.notify(asked.model, terms=terms(asked.suite))
+            await asyncio.sleep(begin + arrival.at - time.monotonic())
+            submission = arrival.submission
+            if submission.notice:
+                notices[submission.id] = asyncio.ensure_future(
+                    client.notify(submission.model, terms=terms(submission.suite))
                 )
                 return
-            notice = await notices[asked.refers_to] if asked.refers_to else None
+            notice = await notices[submission.refers_to] if submission.refers_to else None
             await client.infer(
-                asked.model, stage.inputs[asked.model], terms=terms(asked.suite), notice=notice
+                submission.model,
+                stage.inputs[submission.model],
+                terms=terms(submission.suite),
+                notice=notice,
             )
-            ended = time.monotonic() - began
+            end = time.monotonic() - begin
             record.inputs.append(
-                InputRecord(asked.id, asked.model, "", 1, arrival.at, arrival.at, ended)
+                InputRecord(submission.id, submission.model, "", 1, arrival.at, arrival.at, end)
             )
-            record.outcomes[asked.id] = Outcome.DONE
+            record.outcomes[submission.id] = Outcome.DONE
 
         await asyncio.gather(*map(ask, schedule))
     return record, start
@@ -142,12 +156,12 @@ def read_jobs(record: Record, state: Path, start: float) -> None:
             )
         )
     records.close()
-    began: dict[str, list[float]] = {}
+    starts: dict[str, list[float]] = {}
     for job in record.jobs:
         if job.phase is Phase.ON and job.done:
-            began.setdefault(job.model, []).append(job.start)
-    record.inputs.sort(key=lambda it: it.arrival)
-    record.inputs = [replace(it, start=began[it.model].pop(0)) for it in record.inputs]
+            starts.setdefault(job.model, []).append(job.start)
+    record.inputs.sort(key=lambda entry: entry.arrival)
+    record.inputs = [replace(entry, start=starts[entry.model].pop(0)) for entry in record.inputs]
 
 
 def violations(record: Record, memory: int) -> list[str]:
@@ -157,15 +171,15 @@ def violations(record: Record, memory: int) -> list[str]:
         [(job.start, 1, job) for job in record.jobs] + [(job.end, 0, job) for job in record.jobs],
         key=lambda edge: edge[:2],
     )
-    held: dict[int, str] = {}
-    used = 0
+    owners: dict[int, str] = {}
+    total = 0
     for _, begins, job in edges:
-        used += job.memory if begins else -job.memory
-        if used > memory:
-            faults.append(f"{used} bytes are used when {job.job} begins")
+        total += job.memory if begins else -job.memory
+        if total > memory:
+            faults.append(f"{total} bytes are used when {job.job} begins")
         for core in job.cores:
             if not begins:
-                held.pop(core, None)
-            elif held.setdefault(core, job.job) != job.job:
-                faults.append(f"{job.job} has core {core} of {held[core]}")
+                owners.pop(core, None)
+            elif owners.setdefault(core, job.job) != job.job:
+                faults.append(f"{job.job} has core {core} of {owners[core]}")
     return faults

@@ -39,14 +39,14 @@ def packing(models: Sequence[Prepared]) -> str:
 def _row(path: Path, samples: int, packed: bool) -> list[str]:
     suite = privet.Stream(cipher="paillier", packed=packed)
     run = privet.run(path, suite=suite, batch=samples, input_range=(0, 1), timeout=3600.0)
-    both = run.offline.seconds + run.online.seconds
+    total = run.offline.seconds + run.online.seconds
     return [
         str(samples),
         "yes" if packed else "no",
         f"{run.offline.seconds:.2f} s",
         f"{run.online.seconds:.2f} s",
-        f"{both / samples:.3f} s",
-        f"{8 * samples / both:.0f}",
+        f"{total / samples:.3f} s",
+        f"{8 * samples / total:.0f}",
         f"{(run.online.bytes_client + run.online.bytes_server) / 1e6:.2f} MB",
     ]
 
@@ -66,17 +66,17 @@ def main() -> None:
     parser.add_argument(
         "--cipher", default="paillier", help="of pipelines: " + " or ".join(CIPHERS)
     )
-    chosen = parser.parse_args()
-    unknown = set(chosen.names) - set(EXPERIMENTS)
+    options = parser.parse_args()
+    unknown = set(options.names) - set(EXPERIMENTS)
     if unknown:
         parser.error(f"no experiments {', '.join(sorted(unknown))}")
     machine = describe()
     say(f"Measured on {machine['cpu']}, {machine['usable_cores']} cores.\n")
     with tempfile.TemporaryDirectory() as folder:
-        cipher = Cipher(chosen.cipher)
-        names = chosen.models.split(",")
+        cipher = Cipher(options.cipher)
+        names = options.models.split(",")
         models = [prepare(name, Path(folder), cipher) for name in names]
-        for name in chosen.names or EXPERIMENTS:
+        for name in options.names or EXPERIMENTS:
             say(EXPERIMENTS[name](models))
 
 

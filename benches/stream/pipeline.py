@@ -26,7 +26,7 @@ def report(models: Sequence[Prepared]) -> str:
         one_by_one, together = asyncio.run(_measure(model))
         if model.cipher.masked:
             prepared.append([model.name, *asyncio.run(_prepared(model)), *_entries(model)])
-        central = sum(it.seconds[1] for it in model.stages)
+        central = sum(stage.seconds[1] for stage in model.stages)
         rows.append(
             [
                 model.name,
@@ -61,8 +61,12 @@ def _entries(model: Prepared) -> list[str]:
     cost = model.entry
     if cost is None:
         return []
-    sent = (cost.bytes_data + cost.bytes_model) / 1e6
-    return [f"{1000 * cost.seconds:.0f} ms", f"{1000 * cost.cpu_seconds:.0f} ms", f"{sent:.2f} MB"]
+    megabytes = (cost.bytes_data + cost.bytes_model) / 1e6
+    return [
+        f"{1000 * cost.seconds:.0f} ms",
+        f"{1000 * cost.cpu_seconds:.0f} ms",
+        f"{megabytes:.2f} MB",
+    ]
 
 
 async def _prepared(model: Prepared) -> list[str]:
@@ -75,7 +79,7 @@ async def _prepared(model: Prepared) -> list[str]:
             await pair.data.stock.filled(1)
             pair.data.stock.keep(0)
             await pair.data.infer(samples[0])
-            began = time.perf_counter()
+            start = time.perf_counter()
             if together:
                 pair.data.stock.keep(REQUESTS // 2)
                 await asyncio.gather(*(pair.data.infer(sample) for sample in samples))
@@ -85,8 +89,8 @@ async def _prepared(model: Prepared) -> list[str]:
                     await pair.data.stock.filled(1)
                     pair.data.stock.keep(0)
                     await pair.data.infer(sample)
-            times.append((time.perf_counter() - began) / REQUESTS)
-    return [*(f"{1000 * each:.0f} ms" for each in times), f"{times[0] / times[1]:.2f}"]
+            times.append((time.perf_counter() - start) / REQUESTS)
+    return [*(f"{1000 * seconds:.0f} ms" for seconds in times), f"{times[0] / times[1]:.2f}"]
 
 
 @asynccontextmanager
@@ -95,12 +99,12 @@ async def _pair(model: Prepared, ahead: int) -> AsyncIterator[Pair]:
         keys.make(Path(folder) / "keys")
         async with pair(
             model.folder, Path(folder) / "keys", window=REQUESTS, cipher=model.cipher, ahead=ahead
-        ) as it:
-            yield it
+        ) as parties:
+            yield parties
 
 
 def _samples(model: Prepared) -> list[dict[str, Array]]:
-    return [random_inputs(model.compiled.program, (0, 1), it) for it in range(REQUESTS)]
+    return [random_inputs(model.compiled.program, (0, 1), index) for index in range(REQUESTS)]
 
 
 async def _measure(model: Prepared) -> tuple[float, float]:
@@ -114,11 +118,11 @@ async def _measure(model: Prepared) -> tuple[float, float]:
                 pair.data.stock.keep(REQUESTS)
                 await pair.data.stock.filled(REQUESTS)
                 pair.data.stock.keep(0)
-            began = time.perf_counter()
+            start = time.perf_counter()
             if together:
                 await asyncio.gather(*(pair.data.infer(sample) for sample in samples))
             else:
                 for sample in samples:
                     await pair.data.infer(sample)
-            times.append(time.perf_counter() - began)
+            times.append(time.perf_counter() - start)
     return times[0], times[1]

@@ -18,8 +18,8 @@ def call(url, body=None):
 
 url, model = sys.argv[1:]
 place = f"{url}/v2/models/{model}"
-wanted = call(place)["inputs"][0]
-shape = [max(size, 1) for size in wanted["shape"]]  # -1 is an axis of any length
+entry = call(place)["inputs"][0]
+shape = [max(size, 1) for size in entry["shape"]]  # -1 is an axis of any length
 values = [float(word) for word in sys.stdin.read().split()]
-given = {"name": wanted["name"], "datatype": "FP32", "shape": shape, "data": values}
-print(*call(f"{place}/infer", {"inputs": [given]})["outputs"][0]["data"])
+tensor = {"name": entry["name"], "datatype": "FP32", "shape": shape, "data": values}
+print(*call(f"{place}/infer", {"inputs": [tensor]})["outputs"][0]["data"])

@@ -82,9 +82,9 @@ class Channel:
         """Sends arrays while it waits for the other's of the same shapes: one round."""
         sending = Thread(target=self.send, args=arrays)
         sending.start()
-        theirs = self.receive(*(array.shape for array in arrays))
+        peer_arrays = self.receive(*(array.shape for array in arrays))
         sending.join()
-        return theirs
+        return peer_arrays
 
 
 def uniform(shape: Sequence[int]) -> Ring:
@@ -123,8 +123,13 @@ class Party:
     def times(self, op: str, x: Ring, y: Ring) -> Ring:
         """A share of a product: both factors are opened, each less its part of a triple."""
         a, b, c = next(self.triples)
-        ours = (x - a, y - b)
-        d, e = (mine + its for mine, its in zip(ours, self.peer.exchange(*ours), strict=True))
+        differences = (x - a, y - b)
+        d, e = (
+            own_share + peer_share
+            for own_share, peer_share in zip(
+                differences, self.peer.exchange(*differences), strict=True
+            )
+        )
         share = c + PRODUCTS[op](d, b) + PRODUCTS[op](a, e)
         return share if self.weights is None else share + PRODUCTS[op](d, e)
 
@@ -134,18 +139,22 @@ class Party:
 
     def compute(self, operation: ProgramOperation, operands: list[Ring]) -> Ring:
         """A share of an operation's result."""
-        x, y, given = operands[0], operands[-1], operation.attributes
+        x, y, attributes = operands[0], operands[-1], operation.attributes
         shape = self.program.values[operation.output].shape
         match operation.op:
             case "dense":
                 product = self.times(
-                    "dense", x, self.weight(given["weight"], given["weight_shape"])
+                    "dense", x, self.weight(attributes["weight"], attributes["weight_shape"])
                 )
-                return product + self.weight(given["bias"], shape[1:]) if given["bias"] else product
+                return (
+                    product + self.weight(attributes["bias"], shape[1:])
+                    if attributes["bias"]
+                    else product
+                )
             case "mul":
                 return self.times("mul", x, y)
             case "truncate":  # the shares' sum wraps: one party's is negative, and is rounded so
-                bits = np.uint64(given["bits"])
+                bits = np.uint64(attributes["bits"])
                 return x >> bits if self.weights is None else -(-x >> bits)
             case "add" | "sub":
                 return x + y if operation.op == "add" else x - y
@@ -155,25 +164,36 @@ class Party:
         """The outputs, of which the client learns all, and the cost of each layer.
 
         `inputs` are the client's."""
-        shapes = [self.program.values[it.value].shape for it in self.program.inputs]
+        shapes = [self.program.values[entry.value].shape for entry in self.program.inputs]
         if self.weights is None:
             shares = [uniform(shape) for shape in shapes]
             self.peer.send(*(x - share for x, share in zip(inputs, shares, strict=True)))
         else:
             shares = self.peer.receive(*shapes)
-        values = {it.value: share for it, share in zip(self.program.inputs, shares, strict=True)}
+        values = {
+            entry.value: share for entry, share in zip(self.program.inputs, shares, strict=True)
+        }
         layers = []
-        for it in self.program.operations:
+        for operation in self.program.operations:
             before, start = self.traffic(), time.perf_counter()
-            values[it.output] = self.compute(it, [values[value] for value in it.inputs])
-            spent = [now - then for now, then in zip(self.traffic(), before, strict=True)]
-            layers.append(LayerCost(it.name, it.op, "online", time.perf_counter() - start, *spent))
+            values[operation.output] = self.compute(
+                operation, [values[value] for value in operation.inputs]
+            )
+            costs = [now - then for now, then in zip(self.traffic(), before, strict=True)]
+            layers.append(
+                LayerCost(
+                    operation.name, operation.op, "online", time.perf_counter() - start, *costs
+                )
+            )
         outputs = [values[output.value] for output in self.program.outputs]
         if self.weights is not None:
             self.peer.send(*outputs)
             return [], layers
-        theirs = self.peer.receive(*(share.shape for share in outputs))
-        return [mine + its for mine, its in zip(outputs, theirs, strict=True)], layers
+        peer_shares = self.peer.receive(*(share.shape for share in outputs))
+        return [
+            own_share + peer_share
+            for own_share, peer_share in zip(outputs, peer_shares, strict=True)
+        ], layers
 
     def traffic(self) -> tuple[int, int, int]:
         """Bytes that were sent and received, and rounds."""
@@ -204,9 +224,9 @@ def take_part(
     """The process of a client, which has no weights, or a server, which has no inputs."""
     program, dealing = Program.from_public_bytes(public), Channel(dealer)
     times = [(time.perf_counter(), time.process_time())]
-    dealt = [dealing.receive(*shapes) for _, shapes in triples(program)]
+    material = [dealing.receive(*shapes) for _, shapes in triples(program)]
     times.append((time.perf_counter(), time.process_time()))
-    party = Party(program, weights, Channel(peer), iter(dealt))
+    party = Party(program, weights, Channel(peer), iter(material))
     outputs, layers = party.run(inputs)
     times.append((time.perf_counter(), time.process_time()))
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
@@ -234,8 +254,11 @@ class Beaver(Suite):
 
     @property
     def trust(self) -> Trust:
-        who, learns = "the dealer colludes with neither party", "the client learns the outputs"
-        return Trust(who, "semi-honest parties", learns, "for research, not for deployment")
+        collusion, learns = (
+            "the dealer colludes with neither party",
+            "the client learns the outputs",
+        )
+        return Trust(collusion, "semi-honest parties", learns, "for research, not for deployment")
 
     @property
     def mode(self) -> Mode:
@@ -264,8 +287,8 @@ class Beaver(Suite):
 
     def plan(self, program: Program, link: Any = None) -> Planned:
         figures = {"plan": {"triples": len(list(triples(program)))}}
-        drawn = Assumption("masks", "the operating system's random numbers", 256.0, 1, 256.0)
-        security = Security((drawn,), 256.0, (), None, None, None, "", None, ())
+        assumption = Assumption("masks", "the operating system's random numbers", 256.0, 1, 256.0)
+        security = Security((assumption,), 256.0, (), None, None, None, "", None, ())
         return Planned(self, figures, lambda: security, (self.trust.collusion,))
 
     def run_local(self, job: LocalJob) -> LocalResult:
@@ -273,24 +296,26 @@ class Beaver(Suite):
             raise Misuse("suite beaver shapes no link and limits no memory: leave them out")
         program, weights = job.compiled.program, job.compiled.weights.tensors
         public = program.to_public_bytes()
-        inputs = [it.view(np.uint64) for it in encode_input(program, job.inputs)]
+        inputs = [array.view(np.uint64) for array in encode_input(program, job.inputs)]
         tensors = {name: tensor.view(np.uint64) for name, tensor in weights.items()}
         # `spawn` starts processes without a copy of this one's memory, which holds everything.
         start = multiprocessing.get_context("spawn")
-        dealt, peers = [start.Pipe(), start.Pipe()], start.Pipe()
+        dealer_pipes, peers = [start.Pipe(), start.Pipe()], start.Pipe()
         reports = [start.Pipe(duplex=False) for _ in range(2)]
-        given = [(None, inputs), (tensors, [])]
-        parties = [start.Process(target=start_dealer, args=(public, *(end for end, _ in dealt)))]
+        roles = [(None, inputs), (tensors, [])]
+        parties = [
+            start.Process(target=start_dealer, args=(public, *(end for end, _ in dealer_pipes)))
+        ]
         parties += [
-            start.Process(target=take_part, args=(public, *own, dealer, peer, report))
-            for own, (_, dealer), peer, (_, report) in zip(
-                given, dealt, peers, reports, strict=True
+            start.Process(target=take_part, args=(public, *arguments, dealer, peer, report))
+            for arguments, (_, dealer), peer, (_, report) in zip(
+                roles, dealer_pipes, peers, reports, strict=True
             )
         ]
         for party in parties:
             party.start()
         # Once this process has none of their ends, whoever dies is noticed by the others.
-        for end in (*dealt[0], *dealt[1], *peers, *(report for _, report in reports)):
+        for end in (*dealer_pipes[0], *dealer_pipes[1], *peers, *(report for _, report in reports)):
             end.close()
         try:
             client, server = (receive_report(report, job.timeout) for report, _ in reports)
@@ -298,14 +323,14 @@ class Beaver(Suite):
             for party in parties:
                 party.kill()
                 party.join()
-        both = [(client.offline, server.offline), (client.online, server.online)]
+        phases = [(client.offline, server.offline), (client.online, server.online)]
         offline, online = (
             replace(
-                mine,
-                peak_rss_mb=max(mine.peak_rss_mb, its.peak_rss_mb),
-                cpu_seconds=(mine.cpu_seconds or 0) + (its.cpu_seconds or 0),
+                client_cost,
+                peak_rss_mb=max(client_cost.peak_rss_mb, server_cost.peak_rss_mb),
+                cpu_seconds=(client_cost.cpu_seconds or 0) + (server_cost.cpu_seconds or 0),
             )
-            for mine, its in both
+            for client_cost, server_cost in phases
         )
         memory = {
             party: MemoryUse(None, report.online.peak_rss_mb)
@@ -323,8 +348,8 @@ def receive_report(report: Connection, timeout: float) -> Report:
     """
     try:
         if report.poll(timeout):
-            received: Report = report.recv()
-            return received
+            result: Report = report.recv()
+            return result
     except EOFError:
         pass
     raise PeerError("a party of suite beaver ended early, or took too long")
@@ -346,9 +371,9 @@ def quadratic_digits() -> tuple[Any, npt.NDArray[np.float32], npt.NDArray[np.int
     images, labels = (digits.data / 16).astype(np.float32), digits.target
     rng = np.random.default_rng(1)
     projections = rng.normal(size=(2, 64, 256), scale=1 / 8).astype(np.float32)
-    known = np.prod(images[:1500] @ projections, axis=0)
-    normal = known.T @ known + 0.1 * np.eye(256)
-    readout = np.linalg.solve(normal, known.T @ np.eye(10)[labels[:1500]]).astype(np.float32)
+    features = np.prod(images[:1500] @ projections, axis=0)
+    normal = features.T @ features + 0.1 * np.eye(256)
+    readout = np.linalg.solve(normal, features.T @ np.eye(10)[labels[:1500]]).astype(np.float32)
     tensors = {"left": projections[0], "right": projections[1], "readout": readout}
     graph = helper.make_graph(
         [
@@ -375,14 +400,14 @@ if __name__ == "__main__":
     model, images, labels = quadratic_digits()
     samples = [{"image": image[None]} for image in images[100:]]
     run = privet.run(model, {"image": images[:4]}, suite="beaver", batch=4, calibration=samples)
-    learnt = run.outputs["scores"].argmax(axis=1)
-    print("the client learns:", *learnt, "of digits", *labels[:4])
+    predictions = run.outputs["scores"].argmax(axis=1)
+    print("the client learns:", *predictions, "of digits", *labels[:4])
     print(f"off ONNX Runtime by {run.max_abs_error:.4f} at most")
     for layer in run.layers:
         traffic = f"{layer.bytes_client:,} B sent, {layer.bytes_server:,} B received"
         print(f"  {layer.operator:9} {traffic}, rounds: {layer.rounds}")
-    sent = run.online.bytes_client + run.online.bytes_server
-    print(f"online: {sent:,} B, {run.online.rounds} rounds")
+    total = run.online.bytes_client + run.online.bytes_server
+    print(f"online: {total:,} B, {run.online.rounds} rounds")
     print(f"offline: {run.offline.bytes_dealer:,} B from the dealer to each party")
     print(f"{run.trust}: {run.config.trust.adversary}, {run.config.trust.collusion}")
     assert run.argmax_agrees

@@ -44,7 +44,7 @@ def main() -> None:
     data = load_breast_cancer()
     features = data.data.astype(np.float32)
     labels = data.target.astype(np.int64)
-    train, held = split(labels, 0.2, SEED)
+    train, test = split(labels, 0.2, SEED)
     mean, deviation = data.data[train].mean(axis=0), data.data[train].std(axis=0)
     inputs = ((data.data - mean) / deviation).astype(np.float32)
 
@@ -65,7 +65,7 @@ def main() -> None:
         "classes": [str(name) for name in data.target_names],
         "trained_on": len(train),
     }
-    held_out = (features[held], inputs[held], labels[held])
+    held_out = (features[test], inputs[test], labels[test])
     export(breast_mlp(), weights, *held_out, inputs[train], card)
 
 

@@ -20,7 +20,9 @@ MODELS = Path(__file__).resolve().parent.parent / "models"
 def main() -> None:
     """Reads the trained model and writes the other form of it, and its card."""
     trained = onnx.load(str(MODELS / "docs-gpt.onnx"))
-    weights = {it.name: onnx.numpy_helper.to_array(it) for it in trained.graph.initializer}
+    weights = {
+        tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in trained.graph.initializer
+    }
 
     def values(weight: Weight) -> Array:
         if isinstance(weight.law, Fixed):
@@ -30,8 +32,8 @@ def main() -> None:
     net = docs_gpt_cached()
     write(net, MODELS / f"{net.name}.onnx", values)
     card = json.loads((MODELS / "docs-gpt.json").read_text())
-    kept = {name: card[name] for name in ("source", "classes", "trained_on")}
-    document = {"input": "one character, its place in the classes, and its position", **kept}
+    fields = {name: card[name] for name in ("source", "classes", "trained_on")}
+    document = {"input": "one character, its place in the classes, and its position", **fields}
     (MODELS / f"{net.name}.json").write_text(json.dumps(document, indent=2) + "\n")
 
 

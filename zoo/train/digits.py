@@ -77,20 +77,20 @@ def forward(parameters: Parameters, x: jax.Array) -> tuple[jax.Array, Parameters
 
 def shifted(generator: np.random.Generator, images: Reals) -> Reals:
     """Each image moved by at most half a pixel each way, so that positions are not learned."""
-    moved = np.empty_like(images)
+    canvas = np.empty_like(images)
     for index, image in enumerate(images[:, 0]):
         for axis in (0, 1):
             amount = generator.uniform(-0.5, 0.5)
             neighbour = np.roll(image, int(np.sign(amount)), axis=axis)
             image = (1 - abs(amount)) * image + abs(amount) * neighbour
-        moved[index, 0] = image
-    return moved
+        canvas[index, 0] = image
+    return canvas
 
 
-def draw_examples(raw: npt.NDArray[np.uint8], labels: Labels, predicted: Labels) -> None:
+def draw_examples(raw: npt.NDArray[np.uint8], labels: Labels, predictions: Labels) -> None:
     """Write one held-out digit of each of `EXAMPLES` that the model reads right as an 8x8 PNG."""
     for digit in EXAMPLES:
-        index = np.flatnonzero((labels == digit) & (predicted == digit))[0]
+        index = np.flatnonzero((labels == digit) & (predictions == digit))[0]
         grey = np.rint(raw[index] * (255 / 16)).astype(np.uint8)
         Image.fromarray(grey, mode="L").save(MODELS / f"digit-{digit}.png")
 
@@ -101,7 +101,7 @@ def main() -> None:
     raw = data.images.astype(np.uint8)
     inputs = (raw[:, None] / 16).astype(np.float32)
     labels = data.target.astype(np.int64)
-    train, held = split(labels, 0.2, SEED)
+    train, test = split(labels, 0.2, SEED)
 
     generator = np.random.default_rng(SEED)
     steps = EPOCHS * (len(train) // BATCH)
@@ -120,9 +120,9 @@ def main() -> None:
         "trained_on": len(train),
     }
     graph = digits_cnn()
-    export(graph, weights, raw[held], inputs[held], labels[held], inputs[train], card)
-    predicted = predict(MODELS / f"{graph.name}.onnx", inputs[held])
-    draw_examples(raw[held], labels[held], predicted)
+    export(graph, weights, raw[test], inputs[test], labels[test], inputs[train], card)
+    predictions = predict(MODELS / f"{graph.name}.onnx", inputs[test])
+    draw_examples(raw[test], labels[test], predictions)
 
 
 if __name__ == "__main__":

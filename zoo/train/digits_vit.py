@@ -27,7 +27,7 @@ def main() -> None:
     raw = data.images.astype(np.uint8)
     inputs = (raw[:, None] / 16).astype(np.float32)
     labels = data.target.astype(np.int64)
-    train, held = split(labels, 0.2, SEED)
+    train, test = split(labels, 0.2, SEED)
 
     graph = digits_vit()
     generator = np.random.default_rng(SEED)
@@ -43,7 +43,7 @@ def main() -> None:
         "classes": [str(digit) for digit in range(10)],
         "trained_on": len(train),
     }
-    export(graph, weights, raw[held], inputs[held], labels[held], inputs[train], card)
+    export(graph, weights, raw[test], inputs[test], labels[test], inputs[train], card)
 
 
 if __name__ == "__main__":

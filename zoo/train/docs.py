@@ -56,10 +56,10 @@ def docstrings() -> dict[str, list[str]]:
 def train_gpt() -> None:
     """The next character; a tenth of the docstrings are held out."""
     generator = np.random.default_rng(SEED)
-    texts = [text for each in docstrings().values() for text in each]
+    texts = [text for group in docstrings().values() for text in group]
     order = generator.permutation(len(texts))
     count = round(HELD * len(texts))
-    known, held = (_characters([texts[i] for i in part]) for part in (order[count:], order[:count]))
+    train, test = (_characters([texts[i] for i in part]) for part in (order[count:], order[:count]))
     whole, last = docs_gpt(every=True), docs_gpt()
     length = last.input.shape[1]
 
@@ -69,7 +69,7 @@ def train_gpt() -> None:
 
     def steps() -> Iterator[tuple[Any, Labels]]:
         for _ in range(GPT_STEPS):
-            window = windows(known, BATCH)
+            window = windows(train, BATCH)
             yield window[:, :-1], window[:, 1:].reshape(-1)
 
     weights = minimise(
@@ -82,9 +82,9 @@ def train_gpt() -> None:
         "input": f"{length} characters, each its place in the classes, [1, {length}]",
         "source": f"docstrings of Python {platform.python_version()}'s library",
         "classes": list(CHARACTERS),
-        "trained_on": len(known),
+        "trained_on": len(train),
     }
-    window, samples = windows(held, 400), windows(known, 64)
+    window, samples = windows(test, 400), windows(train, 64)
     export(last, weights, window[:, :-1], window[:, :-1], window[:, -1], samples[:, :-1], card)
 
 
@@ -96,7 +96,7 @@ def train_bert() -> None:
     modules = sorted(sorted(texts_of, key=lambda name: -len(texts_of[name]))[:CLASSES])
     texts = [_words(text)[: length - 1] for module in modules for text in texts_of[module]]
     labels = np.repeat(np.arange(CLASSES), [len(texts_of[module]) for module in modules])
-    train, held = split(labels, HELD, SEED)
+    train, test = split(labels, HELD, SEED)
     counts = Counter(word for index in train for word in texts[index])
     most = [word for word, _ in counts.most_common(vocabulary - 3)]
     words = [START, UNKNOWN, NOTHING, *most]
@@ -109,8 +109,8 @@ def train_bert() -> None:
     generator = np.random.default_rng(SEED)
 
     def forgotten(rows: Labels) -> Labels:
-        drawn = (generator.random(rows.shape) < FORGOTTEN) & (rows > places[NOTHING])
-        return np.where(drawn, places[UNKNOWN], rows)
+        mask = (generator.random(rows.shape) < FORGOTTEN) & (rows > places[NOTHING])
+        return np.where(mask, places[UNKNOWN], rows)
 
     order = batches(generator, len(train), BATCH, BERT_EPOCHS)
     weights = minimise(
@@ -126,7 +126,7 @@ def train_bert() -> None:
         "words": words,
         "trained_on": len(train),
     }
-    mixed = generator.permutation(held)
+    mixed = generator.permutation(test)
     samples = inputs[generator.permutation(train)]
     export(graph, weights, inputs[mixed], inputs[mixed], labels[mixed], samples, card)
 

@@ -39,7 +39,11 @@ def export(
     write(
         graph,
         path,
-        lambda it: it.law.elements if isinstance(it.law, Fixed) else np.asarray(weights[it.name]),
+        lambda weight: (
+            weight.law.elements
+            if isinstance(weight.law, Fixed)
+            else np.asarray(weights[weight.name])
+        ),
     )
     np.savez_compressed(path.with_suffix(".npz"), raw=raw, inputs=inputs, labels=labels)
     np.save(MODELS / f"{graph.name}-samples.npy", samples[:SAMPLES])

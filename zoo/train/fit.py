@@ -23,8 +23,8 @@ def split(labels: Labels, fraction: float, seed: int) -> tuple[Labels, Labels]:
     for label in np.unique(labels):
         members = generator.permutation(np.flatnonzero(labels == label))
         held_out.append(members[: round(fraction * len(members))])
-    held = np.sort(np.concatenate(held_out))
-    return np.setdiff1d(np.arange(len(labels)), held), held
+    test = np.sort(np.concatenate(held_out))
+    return np.setdiff1d(np.arange(len(labels)), test), test
 
 
 def he_normal(generator: np.random.Generator, shape: tuple[int, ...]) -> jax.Array:
@@ -75,8 +75,8 @@ class Adam:
             decay = self.decay if p.ndim > 1 else 0.0
             return p - rate * (ratio + decay * p)
 
-        moved = jax.tree.map(move, parameters, mean, square)
-        return moved, {"step": step, "mean": mean, "square": square}
+        new = jax.tree.map(move, parameters, mean, square)
+        return new, {"step": step, "mean": mean, "square": square}
 
 
 def minimise(

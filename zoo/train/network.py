@@ -20,17 +20,28 @@ Attributes = Mapping[str, Any]
 
 def initial(graph: Graph) -> Parameters:
     """The weights that `privet.zoo.build` would write."""
-    return {it.name: jnp.asarray(draw(graph.name, it)) for it in graph.weights if it.learned}
+    return {
+        weight.name: jnp.asarray(draw(graph.name, weight))
+        for weight in graph.weights
+        if weight.learned
+    }
 
 
 def forward(graph: Graph, parameters: Parameters, inputs: jax.Array) -> jax.Array:
     """The graph's output for each of `inputs`, without the axis of one in front."""
-    fixed = {it.name: it.law.elements for it in graph.weights if isinstance(it.law, Fixed)}
+    fixed = {
+        weight.name: weight.law.elements
+        for weight in graph.weights
+        if isinstance(weight.law, Fixed)
+    }
 
     def one(sample: jax.Array) -> jax.Array:
         values = {**fixed, **parameters, graph.input.name: sample[None]}
         for node in graph.nodes:
-            attributes = {it.name: onnx.helper.get_attribute_value(it) for it in node.attribute}
+            attributes = {
+                attribute.name: onnx.helper.get_attribute_value(attribute)
+                for attribute in node.attribute
+            }
             operands = [values[name] for name in node.input]
             values[node.output[0]] = OPERATORS[node.op_type](attributes, *operands)
         return values[graph.output.name][0]

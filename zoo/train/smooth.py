@@ -78,11 +78,11 @@ def main() -> None:
     data = load_digits()
     inputs = (data.images[:, None] / 16).astype(np.float32)
     labels = data.target.astype(np.int64)
-    trained, held = split(labels, HELD_OUT, SEED)
+    trained, test = split(labels, HELD_OUT, SEED)
     FOLDER.mkdir(parents=True, exist_ok=True)
     # Pixels are 0 to 16, so that bytes hold them exactly.
-    raw = data.images[held].astype(np.uint8)
-    np.savez_compressed(FOLDER / "held-out.npz", raw=raw, labels=labels[held])
+    raw = data.images[test].astype(np.uint8)
+    np.savez_compressed(FOLDER / "held-out.npz", raw=raw, labels=labels[test])
     correct = {}
     for activation in SMOOTH:
         weights = train(activation, inputs[trained], labels[trained])
@@ -91,11 +91,11 @@ def main() -> None:
         fixed = {w.name: w.law.elements for w in graph.weights if isinstance(w.law, Fixed)}
         write(graph, path, _elements({**fixed, **weights}))
         session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-        logits = [session.run(None, {"input": sample[None]})[0] for sample in inputs[held]]
-        predicted = np.argmax(np.concatenate(logits), axis=1)
-        correct[activation] = int(np.sum(predicted == labels[held]))
-        sys.stdout.write(f"{activation}: {correct[activation]} of {len(held)} correct\n")
-    card = {"trained_on": len(trained), "held_out": len(held), "correct": correct}
+        logits = [session.run(None, {"input": sample[None]})[0] for sample in inputs[test]]
+        predictions = np.argmax(np.concatenate(logits), axis=1)
+        correct[activation] = int(np.sum(predictions == labels[test]))
+        sys.stdout.write(f"{activation}: {correct[activation]} of {len(test)} correct\n")
+    card = {"trained_on": len(trained), "held_out": len(test), "correct": correct}
     (FOLDER / "card.json").write_text(json.dumps(card, indent=2) + "\n")
 
 
