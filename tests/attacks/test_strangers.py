@@ -48,7 +48,7 @@ def drained(connection: socket.socket) -> bytes:
     [b"GET / HTTP/1.1\r\nHost: x\r\n\r\n", b"\x00" * 64, b"\x16\x03\x01\xff\xff" + b"A" * 300],
     ids=["http", "zeros", "broken TLS"],
 )
-def test_garbage_is_hung_up_on(scene: Scene, garbage: bytes) -> None:
+def test_a_connection_that_sends_garbage_is_closed(scene: Scene, garbage: bytes) -> None:
     with scene.server() as server, dialled(server.address[1]) as stranger:
         stranger.sendall(garbage)
         assert b"small" not in drained(stranger)
@@ -56,7 +56,7 @@ def test_garbage_is_hung_up_on(scene: Scene, garbage: bytes) -> None:
         scene.assert_serves(server.address[1])
 
 
-def test_a_silent_client_holds_nobody_up(scene: Scene) -> None:
+def test_a_silent_client_delays_no_other(scene: Scene) -> None:
     with scene.server() as server, dialled(server.address[1]) as stranger:
         start = time.monotonic()
         scene.assert_serves(server.address[1])
@@ -88,7 +88,7 @@ def test_as_many_silent_clients_as_there_are_places_leave_in_time(
         scene.assert_serves(server.address[1])
 
 
-def test_a_client_that_says_nothing_after_the_handshake_is_hung_up_on(scene: Scene) -> None:
+def test_a_client_that_says_nothing_after_the_handshake_is_disconnected(scene: Scene) -> None:
     native = Credentials.from_directory(scene.keys, "client").native
     with scene.server(timeout=PATIENCE) as server:
         port = server.address[1]

@@ -147,7 +147,7 @@ def test_a_client_of_that_version_is_refused_by_its_number(version: Path) -> Non
         assert answers.read(len(refusal)) == refusal
 
 
-def test_an_inference_is_answered_as_then_but_for_the_greeting(version: Path) -> None:
+def test_an_inference_is_answered_as_in_that_version_but_for_the_greeting(version: Path) -> None:
     """A client of that version is played from its record; the online phase draws no randomness."""
     requests, replies = (recorded(version, party, today=True) for party in ("client", "server"))
     assert b'{"request":"infer"' in requests
@@ -156,7 +156,7 @@ def test_an_inference_is_answered_as_then_but_for_the_greeting(version: Path) ->
         assert answers.read() == b""
 
 
-def test_calls_of_a_service_stay(version: Path) -> None:
+def test_calls_of_a_service_stay_compatible(version: Path) -> None:
     old = json.loads((version / "openapi.json").read_text())
     today = json.loads(json.dumps(openapi.document(ROUTES, version.name)))
     assert list(broken(old, today)) == []

@@ -50,13 +50,13 @@ def test_the_card_says_what_was_measured() -> None:
     assert min(CARD["correct"].values()) / CARD["held_out"] > 0.93
 
 
-def test_squares() -> None:
+def test_digits_keep_their_accuracy_with_squares() -> None:
     check("square", CARD["held_out"])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("activation", [name for name in SMOOTH if name != "square"])
-def test_other_activations(activation: str) -> None:
+def test_digits_keep_their_accuracy_with_other_activations(activation: str) -> None:
     check(activation, CARD["held_out"])
 
 

@@ -167,7 +167,7 @@ def test_weights_beyond_the_limit_on_disk_take_the_place_of_others(
     assert "were removed, and will be fetched anew: " in warning
 
 
-def test_damaged_weights_are_found_out_and_fetched_again(
+def test_damaged_weights_are_detected_and_fetched_again(
     programs: list[Compiled], session: Session, tmp_path: Path
 ) -> None:
     with session(programs[0]) as client:

@@ -170,7 +170,7 @@ def test_a_gateway_keeps_weights_as_well(kept: Kept) -> None:
     assert np.allclose(output, expected, atol=1e-6)
 
 
-def test_what_is_of_no_use_any_more_is_fetched_anew(kept: Kept) -> None:
+def test_kept_weights_of_no_use_any_more_are_fetched_anew(kept: Kept) -> None:
     kept.infer()
     before, fetches = kept.files(), kept.fetched()
     for secret in (kept.scene.folder / "state" / "server" / "secrets").glob("kept-key-*"):
@@ -181,7 +181,7 @@ def test_what_is_of_no_use_any_more_is_fetched_anew(kept: Kept) -> None:
     assert kept.fetched() == fetches + 1
 
 
-def test_what_came_under_an_earlier_certificate_is_fetched_anew(kept: Kept) -> None:
+def test_weights_fetched_under_an_earlier_certificate_are_fetched_anew(kept: Kept) -> None:
     kept.infer()
     (before, *_), fetches = kept.files(), kept.fetched()
     folder = kept.scene.folder / "client" / "client" / "kept"
@@ -262,7 +262,7 @@ def test_a_timeout_holds_while_weights_come(kept: Kept) -> None:
     until(lambda: kept.operator("/v2/state")["running"] == [])
 
 
-def test_a_client_that_stalls_is_cut(kept: Kept) -> None:
+def test_a_client_that_stalls_is_disconnected(kept: Kept) -> None:
     shutil.rmtree(kept.scene.folder / "bob", ignore_errors=True)
     failed = kept.fetched("failed")
     with fetching(kept, "bob") as client:

@@ -120,7 +120,7 @@ def test_two_hosts(scene: Scene, tmp_path: Path) -> None:
     assert len({result["material"] for result in (first, second, third)}) == 3
 
 
-def test_without_material_it_may_wait_or_refuse(scene: Scene) -> None:
+def test_a_client_without_material_may_wait_or_refuse(scene: Scene) -> None:
     error = scene.infer("--when-dry", "refuse", code=4)["error"]
     assert error["type"] == "MaterialError"
     late = scene.infer("--when-dry", "wait", "--timeout", 1, code=4)["error"]
@@ -130,7 +130,7 @@ def test_without_material_it_may_wait_or_refuse(scene: Scene) -> None:
     assert scene.infer("--when-dry", "never", code=2)["error"]["type"] == "Misuse"
 
 
-def test_what_people_are_told(scene: Scene) -> None:
+def test_the_printout_for_people_has_the_prediction_costs_and_program(scene: Scene) -> None:
     command = [*PRIVET, *map(str, scene.words("infer", "--input", SEVEN, "--layers"))]
     command += ["--rounds", "linear"]
     text = subprocess.run(command, capture_output=True, text=True, timeout=120, check=True).stdout
@@ -147,7 +147,7 @@ def test_what_people_are_told(scene: Scene) -> None:
         assert part in text
 
 
-def test_its_default_is_the_strongest_semi_honest_policy(scene: Scene) -> None:
+def test_the_default_of_a_service_is_the_strongest_semi_honest_policy(scene: Scene) -> None:
     accepted = scene.policy["accepts"]
     assert (accepted["truncation"], accepted["correlations"]) == (["exact"], ["parties"])
     error = scene.infer("--truncation", "one-bit", code=4)["error"]
@@ -181,7 +181,7 @@ def test_a_link_decides_on_the_depth_and_material_too(scene: Scene) -> None:
     assert scene.prepare("--count", 1, "--link", "10us,100Mbit")["rounds"] == "linear"
 
 
-def test_a_price_of_bytes_decides_on_the_extension_of_what_is_made(scene: Scene) -> None:
+def test_a_price_of_bytes_decides_on_the_extension_of_new_material(scene: Scene) -> None:
     """Between two prices the traffic of a preparation differs by what the two extensions send, but
     for the tags of what they leave for the next one."""
     public = compile(DIGITS, input_range=(0, 1)).program.to_public_bytes()
@@ -266,7 +266,7 @@ def test_a_client_of_several_models_says_which(key_folder: Path, tmp_path: Path)
         assert "say which model of the service: it offers one, two" in reply["message"]
 
 
-def test_nobody_listens(key_folder: Path, tmp_path: Path) -> None:
+def test_a_service_that_cannot_be_reached_is_named(key_folder: Path, tmp_path: Path) -> None:
     words = ["prepare", "127.0.0.1:1", "--keys", key_folder, "--state", tmp_path, "--count", "1"]
     failed = privet(*words, "--timeout", 1, code=4)["error"]
     assert (failed["type"], failed["cause"]) == ("NotReached", "away")
@@ -356,7 +356,7 @@ def test_a_level_waits_for_a_service_that_is_away(key_folder: Path, tmp_path: Pa
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGKILL, signal.SIGTERM])
-def test_one_that_ends_in_the_middle_leaves_no_half_entry(
+def test_a_prepare_command_that_ends_in_the_middle_leaves_no_half_entry(
     key_folder: Path, tmp_path: Path, signal_number: int
 ) -> None:
     with serving(key_folder, tmp_path, "--absent", 2, "--grace", 2) as scene:

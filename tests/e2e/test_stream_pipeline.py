@@ -198,7 +198,7 @@ def test_a_worker_that_hangs_is_replaced(
 
 
 @pytest.mark.slow
-def test_side_by_side_is_half_as_quick_again_as_one_by_one(
+def test_requests_side_by_side_are_half_as_quick_again_as_one_by_one(
     program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path, figures: list[str]
 ) -> None:
     compiled, folder = program
@@ -253,7 +253,7 @@ async def greets(
 
 
 @MOSTLY_BFV
-def test_strangers_and_liars_are_shut_out(
+def test_strangers_and_false_frames_are_refused(
     program: tuple[Compiled, Path], cipher: Cipher, key_folder: Path, tmp_path: Path
 ) -> None:
     compiled, folder = program

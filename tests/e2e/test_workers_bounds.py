@@ -126,7 +126,7 @@ def test_silence_ends_a_job(on_floor: Play) -> None:
     on_floor(scenario, timeout=1.0)
 
 
-def test_a_client_that_connects_and_says_nothing_is_hung_up_on(on_floor: Play) -> None:
+def test_a_client_that_connects_and_says_nothing_is_disconnected(on_floor: Play) -> None:
     async def scenario(stage: Floor) -> None:
         running = await stage.executor.run(stage.grant("prepare", grace=1.0))
         credentials = Credentials.from_directory(stage.keys, "client")

@@ -28,14 +28,16 @@ def written(folder: Path, text: str = KEY) -> Path:
     return path
 
 
-def test_there_is_none_unless_one_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_there_is_no_state_key_unless_one_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     assert state_key() is None
     monkeypatch.setenv("CREDENTIALS_DIRECTORY", str(tmp_path))
     assert state_key() is None
 
 
 @pytest.mark.parametrize("text", [KEY, f"{KEY}\n", KEY.upper()])
-def test_a_file_or_a_credential_or_a_command(
+def test_a_state_key_comes_from_a_file_a_credential_or_a_command(
     text: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = written(tmp_path, text)
@@ -62,7 +64,7 @@ def test_the_variable_goes_before_the_credential(
 @pytest.mark.parametrize(
     "source", ["/etc/key", "file:", "command:", "command: ", "key:0123", KEY, "env:KEY"]
 )
-def test_other_places_are_refused_without_a_word_of_them(
+def test_other_places_are_refused_without_quoting_them(
     source: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever puts the key itself into the variable does not find it in a log."""

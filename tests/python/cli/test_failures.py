@@ -57,7 +57,9 @@ def test_families_have_their_exit_codes(
     assert output.err == f"error: {error}\n"
 
 
-def test_what_a_peer_says_steers_no_terminal(capsys: pytest.CaptureFixture[str]) -> None:
+def test_control_characters_from_a_peer_do_not_reach_the_terminal(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     report(PeerMisbehaved(f"gone{STEERS}\nsecond line"), as_json=False)
     assert capsys.readouterr().err == "error: gone[2J]0;title[31m\nsecond line\n"
     scores = np.array([[0.5, 4.0]])
@@ -165,7 +167,7 @@ def test_a_wrong_call_is_told_to_programs_too(
 
 
 @pytest.mark.parametrize("flags", [[], ["--json"]])
-def test_a_bug_is_not_dressed_up_as_an_error(
+def test_a_bug_keeps_its_traceback(
     flags: list[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It keeps its traceback, and programs still read an object."""

@@ -12,7 +12,7 @@ from privet.suites import make_policy
 from privet.suites.policy import accepts_anywhere
 
 
-def test_it_is_found_in_rules_of_clients_too(tmp_path: Path) -> None:
+def test_rules_of_clients_are_searched_for_what_they_accept(tmp_path: Path) -> None:
     file = tmp_path / "policy.toml"
     file.write_text('[clients."weights".accepts]\ntruncation = ["one-bit"]\n')
     assert not accepts_anywhere(make_policy(file), "encrypts", "weights")

@@ -36,7 +36,7 @@ def test_finer_weights_are_more_accurate_at_the_same_scale_of_values() -> None:
     assert error(usual) > error(fine)
 
 
-def test_both_halves_are_written_with_it(tmp_path: Path) -> None:
+def test_both_halves_are_written_with_the_weight_scale(tmp_path: Path) -> None:
     hashes = set()
     for bits in ("8", "12"):
         ask = ["compile", str(MODEL), str(tmp_path / bits), *GIVEN, "--weight-scale", bits]

@@ -166,7 +166,7 @@ def test_a_worker_of_another_authority_is_refused(
         attempt(folder=tmp_path / "keys").prepare()
 
 
-def test_a_visit_that_is_stopped_ends_soon(
+def test_an_attempt_that_is_stopped_ends_soon(
     key_folder: Path, tmp_path: Path, attempt: Callable[..., Attempt]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
@@ -195,7 +195,7 @@ def test_a_visit_that_is_stopped_ends_soon(
         {"port": 70_000},
     ],
 )
-def test_a_leave_that_is_none(change: dict[str, Any]) -> None:
+def test_a_malformed_lease_is_refused(change: dict[str, Any]) -> None:
     with pytest.raises(PeerMisbehaved, match="no proper lease"):
         read_lease({**GO, **change})
     with pytest.raises(PeerMisbehaved, match="no proper lease"):
@@ -255,7 +255,7 @@ def test_portions_are_integers_of_the_program(compiled: Compiled) -> None:
     assert len(encode_portions(compiled.program, [np.repeat(INPUT, 3, axis=0)])) == 3
 
 
-def test_few_numbers_are_small_where_the_program_takes_few_and_nothing_comes_first(
+def test_inputs_are_small_if_they_are_few_numbers_and_stay_few_in_the_program(
     compiled: Compiled,
 ) -> None:
     program = compiled.program

@@ -143,7 +143,9 @@ def test_refusals_are_errors_and_not_asked_again(
     assert len(times) == 1
 
 
-def test_what_a_service_says_steers_no_terminal(call: Callable[..., Any]) -> None:
+def test_control_characters_from_a_service_do_not_reach_the_terminal(
+    call: Callable[..., Any],
+) -> None:
     message = "no\x1b[2J\r\n room" + 5000 * "x"
     handler, _ = sequence(web.json_response({"error": message}, status=500))
     with pytest.raises(PeerMisbehaved) as excinfo:

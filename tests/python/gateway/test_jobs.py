@@ -43,7 +43,7 @@ class Executor:
 @pytest.mark.parametrize(
     ("seconds", "ends"), [(0.05, MaterialError), (60.0, JobFailed)], ids=["told", "silent"]
 )
-def test_what_the_worker_says_counts_though_the_service_is_heard_first(
+def test_the_reason_from_the_worker_counts_though_that_of_the_service_arrives_first(
     monkeypatch: pytest.MonkeyPatch, seconds: float, ends: type[PrivetError]
 ) -> None:
     """The service said that the job failed, and the client cut the link before it had read why: it

@@ -353,7 +353,7 @@ def test_the_service_takes_the_answer(setting: str, record: MakeRecord, tmp_path
     assert config.batch == 4
 
 
-def test_there_is_no_configuration_of_nothing(record: MakeRecord) -> None:
+def test_advice_without_a_fitting_suite_has_no_configuration(record: MakeRecord) -> None:
     advice = advise("a", Question(NETWORK, 1.0, budget=1.0), costs(record("gmw-log")), PRICES)
     with pytest.raises(Misuse, match="nothing fits"):
         advice.config()

@@ -14,7 +14,7 @@ from privet.errors import Misuse
 from privet.planner.key_pool import Load, poisson, simulate, smallest_pool
 
 
-def test_a_pool_runs_dry_by_hand() -> None:
+def test_the_delays_of_a_pool_that_runs_dry_are_those_by_hand() -> None:
     outcome = simulate([0.0, 0.0, 0.0], Load(online=1.0, offline=10.0), 2)
     # Two material entries lie ready; the third is ordered as the first is taken, at time 0.
     assert outcome.latencies == (1.0, 2.0, 11.0)

@@ -64,7 +64,7 @@ def test_in_suite_stream_directions_take_turns(record: MakeRecord) -> None:
     assert predict(base, network).offline.waiting == pytest.approx((2 * 10 - 2) * 0.05)
 
 
-def test_what_has_a_delay_in_it_is_no_base(record: MakeRecord) -> None:
+def test_a_record_over_a_link_is_no_base_of_a_prediction(record: MakeRecord) -> None:
     with pytest.raises(ValueError, match="over a link"):
         predict(record(link="40000us,400Mbit"), PRESETS["WAN_S"])
 

@@ -136,7 +136,7 @@ def test_a_client_falls_back_where_no_dealer_answers(
 
 
 @pytest.mark.parametrize("suite", [Gmw(correlations="dealer"), Fss()])
-def test_material_of_one_way_is_none_of_another(
+def test_material_of_one_suite_is_not_used_by_another(
     key_folder: Path, tmp_path: Path, compiled: Compiled, suite: Suite
 ) -> None:
     scene = Scene(key_folder, tmp_path, compiled)

@@ -20,7 +20,7 @@ from privet.scheduler import (
 STREAM = Stream("alice", "small", "fss", 1)
 
 
-def test_it_ends_what_it_began_and_goes() -> None:
+def test_a_drained_machine_ends_its_jobs_and_goes() -> None:
     bench = Bench(machines=TWO)
     bench.submit("a")
     bench.submit("b")
@@ -42,7 +42,7 @@ def test_it_ends_what_it_began_and_goes() -> None:
     assert len(bench.outcomes) == 6
 
 
-def test_material_there_is_left_and_offered_again() -> None:
+def test_material_on_a_drained_machine_is_left_and_offered_again() -> None:
     bench = Bench(machines=TWO)
     bench.scheduler.stock_found(0.0, "old", STREAM, "two")
     bench.scheduler.drain_machine(0.0, "two")
@@ -53,7 +53,7 @@ def test_material_there_is_left_and_offered_again() -> None:
     assert bench.starts(bench.submit("b")) == ["b/on#1"]
 
 
-def test_a_notice_whose_material_lies_there_comes_to_nothing_and_its_request_is_served() -> None:
+def test_a_notice_with_material_on_a_drained_machine_ends_and_its_request_is_served() -> None:
     bench = Bench(machines=TWO)
     bench.submit("a")
     bench.submit("n")
@@ -65,7 +65,7 @@ def test_a_notice_whose_material_lies_there_comes_to_nothing_and_its_request_is_
     assert bench.places()["r/pre#1"] == "one"
 
 
-def test_what_a_cancelled_request_leaves_there_is_not_used() -> None:
+def test_material_of_a_cancelled_request_on_a_drained_machine_is_not_used() -> None:
     bench = Bench(machines=TWO)
     for name in ("a", "b"):
         bench.submit(name)
@@ -78,7 +78,7 @@ def test_what_a_cancelled_request_leaves_there_is_not_used() -> None:
     assert bench.starts(bench.submit("c")) == ["c/pre#1"]
 
 
-def test_what_is_made_ahead_there_is_stopped() -> None:
+def test_jobs_ahead_on_a_drained_machine_are_stopped() -> None:
     bench = Bench(named("ahead+fcfs"), machines=TWO)
     bench.scheduler.client_present(0.0, "alice", True)
     for number in range(4):
@@ -151,7 +151,7 @@ def test_a_drained_machine_may_be_lost_as_any_other() -> None:
     assert Drained("two") not in bench.actions
 
 
-def test_room_kept_there_is_kept_elsewhere() -> None:
+def test_room_reserved_on_a_drained_machine_is_reserved_elsewhere() -> None:
     """A wide job first in line has room kept on the machine that is free sooner; when that one is
     taken out, it must not starve behind narrow jobs that come and end on the other."""
     bench = Bench(machines=TWO)

@@ -40,5 +40,5 @@ def test_a_broken_scheduler_is_caught(
     figures.append(f"mutant {mutant.__name__}: caught at event {steps.taken}: {excinfo.value}")
 
 
-def test_the_scheduler_as_it_is_is_not() -> None:
+def test_the_unchanged_scheduler_is_not_caught() -> None:
     live_through(Steps(), worlds=5)

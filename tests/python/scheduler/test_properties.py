@@ -57,7 +57,7 @@ TestWeather.settings = settings(max_examples=40, stateful_step_count=60, deadlin
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_long_weather(name: str) -> None:
+def test_random_events_break_no_rule(name: str) -> None:
     for seed in range(3):
         world = World(named(name), seed)
         for _ in range(250):

@@ -287,7 +287,7 @@ def test_long_polls_are_bounded(play: Callable[..., None], key_folder: Path) -> 
     play(act, limits=ServiceLimits(long_polls=3))
 
 
-def test_requests_that_wait_leave_places_to_calls_for_news(
+def test_requests_that_wait_leave_places_to_calls_for_updates(
     play: Callable[..., None], key_folder: Path
 ) -> None:
     client = fingerprint(key_folder / "client.pem")

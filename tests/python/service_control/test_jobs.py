@@ -417,7 +417,7 @@ def test_a_job_is_cancelled_by_the_key_of_its_call(play: Callable[..., None]) ->
     play(act)
 
 
-def test_news_wait_and_tell_each_change_once(play: Callable[..., None]) -> None:
+def test_calls_for_updates_wait_and_tell_each_change_once(play: Callable[..., None]) -> None:
     async def act(testbed: Scene, caller: ServiceCaller) -> None:
         quiet = await caller.good("GET", "/v2/jobs?wait=0.1")
         assert quiet == {"sequence": 0, "jobs": []}

@@ -19,7 +19,7 @@ from privet.service import driver, limits
 from privet.service.executor import Node
 
 
-def test_only_clients_that_wait_for_news_are_granted_jobs(
+def test_only_clients_that_wait_for_updates_are_granted_jobs(
     folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(limits, "LEAVING_SECONDS", 0.2)

@@ -22,7 +22,7 @@ def test_delay_wait_throughput_and_utilisation() -> None:
     assert figures["utilisation"] == pytest.approx((2 * 30 + 5) / (4 * 60))
 
 
-def test_nothing_to_tell() -> None:
+def test_a_monitor_without_jobs_has_no_means() -> None:
     figures = Monitor().document(5.0, 3.0, [], cores=0)
     assert (figures["done"], figures["mean_delay"], figures["utilisation"]) == (0, None, None)
     assert figures["seconds"] == 2.0

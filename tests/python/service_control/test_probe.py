@@ -12,7 +12,7 @@ from privet.service.control.handlers.health import probe_app
 from privet.service.service import Service
 
 
-def test_it_tells_health_and_metrics_alone() -> None:
+def test_the_probe_listener_answers_health_and_metrics_alone() -> None:
     reasons: list[str | None] = ["it starts", None]
     service = SimpleNamespace(
         why_not_ready=lambda: reasons.pop(0),

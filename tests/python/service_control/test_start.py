@@ -117,7 +117,7 @@ def test_strangers_at_the_probes_leave_files_to_clients(
     assert sum(it.sockets for it in shared) + listening.RESERVED_FILES <= files
 
 
-def test_it_lives_before_it_is_ready(start: Callable[[Act], int]) -> None:
+def test_a_service_is_live_before_it_is_ready(start: Callable[[Act], int]) -> None:
     async def act(caller: ServiceCaller, compile_now: asyncio.Event, loaded: asyncio.Event) -> None:
         assert (await caller.call("GET", "/v2/health/ready"))[0] == 503
         status, answer, headers = await caller.ask("POST", "/v2/models/digits/requests", {})
@@ -132,7 +132,7 @@ def test_it_lives_before_it_is_ready(start: Callable[[Act], int]) -> None:
     assert start(act) == 0
 
 
-def test_a_signal_ends_it_while_it_starts(start: Callable[[Act], int]) -> None:
+def test_a_signal_ends_a_service_while_it_starts(start: Callable[[Act], int]) -> None:
     async def act(caller: ServiceCaller, compile_now: asyncio.Event, loaded: asyncio.Event) -> None:
         assert (await caller.call("GET", "/v2/health/ready"))[0] == 503
 

@@ -14,7 +14,7 @@ from privet.stream.link import Patience, greet
 SAID = "no\x1b[2J\n room\u202e".encode() + b"\xff"
 
 
-def test_a_refusal_steers_no_terminal() -> None:
+def test_control_characters_of_a_refusal_do_not_reach_the_terminal() -> None:
     async def refused() -> None:
         reader = asyncio.StreamReader()
         reader.feed_data(Header(Kind.REFUSED, len(SAID), 0, 0).to_bytes() + SAID)
@@ -26,5 +26,5 @@ def test_a_refusal_steers_no_terminal() -> None:
     assert str(excinfo.value) == "the model provider refused: no[2J room\ufffd"
 
 
-def test_why_a_request_was_given_up_steers_no_terminal() -> None:
+def test_control_characters_of_an_abort_do_not_reach_the_terminal() -> None:
     assert Failed.parse(bytes(7) + b"\x05" + SAID) == Failed(5, "no[2J room\ufffd")

@@ -121,7 +121,7 @@ QUICK = [(models.windows, 3), (models.gated, 1)]
         for cipher in CIPHERS
     ],
 )
-def test_parts_give_the_whole(
+def test_parts_of_a_stage_give_the_result_of_the_whole(
     model: Callable[[], Compiled],
     parts: int,
     cipher: Cipher,
@@ -141,7 +141,7 @@ def test_parts_give_the_whole(
         assert np.array_equal(array, other.ravel())
 
 
-def test_a_piece_gives_the_same_bytes_again_and_another_gives_others(
+def test_a_material_entry_gives_the_same_bytes_again_and_another_gives_others(
     key_folder: Path, tmp_path: Path
 ) -> None:
     model_stages, _ = both(models.windows(), tmp_path, BFV)
@@ -205,7 +205,7 @@ def test_adjacent_operations_are_one_stage(tmp_path: Path) -> None:
     assert "sum" in " ".join(model_stages.rounds[1].linear)
 
 
-def test_orders_are_fresh(tmp_path: Path) -> None:
+def test_each_permutation_is_fresh(tmp_path: Path) -> None:
     model_stages, _ = both(models.perceptron(), tmp_path)
     orders = {model_stages.arrange(0)[0].tobytes() for _ in range(50)}
     assert len(orders) == 50

@@ -72,7 +72,9 @@ def test_every_option_says_what_it_takes(suite_type: type[Suite]) -> None:
         ("gmw", {"unprepared": 1}, "unprepared is 1, not on or off"),
     ],
 )
-def test_what_there_is_not_is_refused(name: str, options: dict[str, Any], message: str) -> None:
+def test_unknown_suites_and_options_are_refused(
+    name: str, options: dict[str, Any], message: str
+) -> None:
     with pytest.raises(Misuse, match=message):
         suites.from_options(name, options)
 

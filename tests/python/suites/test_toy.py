@@ -76,7 +76,7 @@ def registered() -> Iterator[None]:
     _registry._SUITES.update(before)
 
 
-def test_it_runs_by_its_name_and_with_options() -> None:
+def test_the_toy_suite_runs_by_its_name_and_with_options() -> None:
     assert privet.run(DIGITS, suite="toy").max_fixed_point_error == 0
     result = privet.run(DIGITS, suite=Toy(times=2), input_range=(0, 1))
     assert result.config == suites.from_label("toy 2") == suites.from_json(Toy(times=2).to_json())

@@ -86,7 +86,7 @@ def test_no_input_within_its_bound_exceeds_the_sound_bound(
     st.integers(0, 1 << 30),
     st.sampled_from(["polynomial", "function"]),
 )
-def test_nor_with_smooth_functions(
+def test_no_input_exceeds_the_sound_bound_with_smooth_functions(
     steps: list[str], sizes: dict[str, str], seed: int, smooth: str
 ) -> None:
     sample = [np.full(SHAPE, 0.5, np.float32)]
@@ -138,7 +138,7 @@ def test_a_wrong_answer_within_the_bound_is_foreseen() -> None:
     assert next(layer.name for layer in ranges.layers if not layer.is_sound) == "the_gemm"
 
 
-def test_more_bits_make_it_right() -> None:
+def test_more_bits_make_the_wrong_answer_right() -> None:
     bits = compile(victim()).ranges().bits_needed
     assert bits is not None
     compiled = compile(victim(), bits=bits, sound=True)

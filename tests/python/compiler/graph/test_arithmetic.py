@@ -33,20 +33,26 @@ SHAPES = [
 
 @pytest.mark.parametrize(("a", "b"), SHAPES)
 @pytest.mark.parametrize("operator", ["Add", "Sub", "Mul", "Div"])
-def test_private_with_a_constant(operator: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+def test_operators_of_a_private_tensor_and_a_constant(
+    operator: str, a: tuple[int, ...], b: tuple[int, ...]
+) -> None:
     operand = constant(*b) + np.float32(2 if operator == "Div" else 0)
     check(single(operator, [a, operand]))
 
 
 @pytest.mark.parametrize(("a", "b"), SHAPES)
 @pytest.mark.parametrize("operator", ["Add", "Sub", "Mul"])
-def test_constant_with_a_private(operator: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+def test_operators_of_a_constant_and_a_private_tensor(
+    operator: str, a: tuple[int, ...], b: tuple[int, ...]
+) -> None:
     check(single(operator, [constant(*a), b]))
 
 
 @pytest.mark.parametrize(("a", "b"), SHAPES)
 @pytest.mark.parametrize("operator", ["Add", "Sub"])
-def test_two_private(operator: str, a: tuple[int, ...], b: tuple[int, ...]) -> None:
+def test_operators_of_two_private_tensors(
+    operator: str, a: tuple[int, ...], b: tuple[int, ...]
+) -> None:
     check(single(operator, [a, b]))
 
 

@@ -21,7 +21,7 @@ def checked(proto: Any, **inputs: Array) -> None:
 
 
 @pytest.mark.parametrize("operator", ["Abs", "Sign", "ThresholdedRelu", "Shrink"])
-def test_of_one_tensor(operator: str) -> None:
+def test_operators_of_one_tensor(operator: str) -> None:
     checked(single(operator, [(2, 4)]), x0=POINTS)
 
 

@@ -21,7 +21,7 @@ def statistics(channels: int) -> list[Array]:
 
 @pytest.mark.parametrize("shape", [(2, 3), (2, 3, 5), (1, 3, 4, 4), (2, 3, 2, 2, 2), (4, 3, 1, 1)])
 @pytest.mark.parametrize("opset", [7, 9, 14, 15])
-def test_alone(shape: tuple[int, ...], opset: int) -> None:
+def test_batch_normalization_alone(shape: tuple[int, ...], opset: int) -> None:
     proto = single("BatchNormalization", [shape, *statistics(3)], opset=opset, epsilon=1e-3)
     check(proto)
 
@@ -37,7 +37,7 @@ def test_alone(shape: tuple[int, ...], opset: int) -> None:
     ],
 )
 @pytest.mark.parametrize("first", ["layer", "norm"])
-def test_beside_a_layer(
+def test_batch_normalization_beside_a_layer(
     layer: str, shape: tuple[int, ...], weights: tuple[int, ...], attributes: Any, first: str
 ) -> None:
     names = ["s", "b", "m", "v"]

@@ -92,7 +92,7 @@ def check(proto: onnx.ModelProto, *, units: float = 24) -> None:
         {"clip": 0.4},
     ],
 )
-def test_every_form(op: str, options: dict[str, Any]) -> None:
+def test_every_form_of_a_recurrent_net(op: str, options: dict[str, Any]) -> None:
     check(net(op, **options))
 
 

@@ -160,7 +160,7 @@ def test_degrees_fill_their_depth() -> None:
         assert fitted.degree <= 2 or fitted.degree + 1 == 1 << fitted.degree.bit_length()
 
 
-def test_a_polynomial_keeps_to_where_it_is_tame() -> None:
+def test_a_fit_is_not_widened_to_where_the_function_explodes() -> None:
     """The model's own polynomial of degree 31 explodes beyond [-1, 1]."""
     steps = [Step("scale", (0,), 2.0)]
     older, newer = 0, 0

@@ -169,7 +169,7 @@ def test_the_least_and_the_largest_of_all_trees(aggregate: str) -> None:
 
 
 @pytest.mark.parametrize("transform", ["LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"])
-def test_what_becomes_of_sums(transform: str) -> None:
+def test_transforms_of_sums(transform: str) -> None:
     model = random_trees(5, 3, 4, targets=3, rows=20, post_transform=transform)
     for attribute in model.graph.node[0].attribute:
         if attribute.name == "target_weights":
