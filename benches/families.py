@@ -68,9 +68,9 @@ def _sklearn(estimator: Callable[[], Any], data: str) -> Callable[[], Any]:
 
         x, y = getattr(datasets, f"load_{data}")(return_X_y=True)
         x = x.astype(np.float32)
-        fitted = estimator()
-        trees = "ensemble" in type(fitted).__module__ and not hasattr(fitted, "voting")
-        model = fitted if trees else make_pipeline(StandardScaler(), fitted)
+        instance = estimator()
+        trees = "ensemble" in type(instance).__module__ and not hasattr(instance, "voting")
+        model = instance if trees else make_pipeline(StandardScaler(), instance)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             exported = to_onnx(model.fit(x[::2], y[::2]), x[:1])

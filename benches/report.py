@@ -83,9 +83,9 @@ def _source(record: Record) -> str:
     machine = facts["machine"]
     busy = sorted(sample.others for sample in record.samples if sample.others is not None)
     peers = "".join(f", SPU {version}" for version in [facts.get("spu")] if version)
-    modified = " with uncommitted changes" if facts["modified"] else ""
+    note = " with uncommitted changes" if facts["modified"] else ""
     return (
-        f"Commit `{facts['commit']}`{modified} on {facts['date']}; {machine['cpu']}, "
+        f"Commit `{facts['commit']}`{note} on {facts['date']}; {machine['cpu']}, "
         f"{machine['cores']} virtual cores, {machine['memory_gib']} GiB{peers}; {facts['link']}; "
         f"threads: {machine['threads']}. Medians of {facts['repeat']} repetitions, fewer where a "
         f"number stands in brackets. Other processes took {_percent(busy, 0.5)} of both cores "

@@ -107,9 +107,9 @@ def _measure(
         yield Sample(task.name, ours.NAME, 0, failure=str(error))
     if with_peers:
         try:
-            prepared = spu.prepare(model, sample, folder / f"{task.name}-spu")
+            program_folder = spu.prepare(model, sample, folder / f"{task.name}-spu")
             for name in spu.PROTOCOLS:
-                contenders[name] = partial(spu.measure, task, name, prepared, limit)
+                contenders[name] = partial(spu.measure, task, name, program_folder, limit)
         except spu.PeerFailure as failure:
             yield from (Sample(task.name, name, 0, failure=str(failure)) for name in spu.PROTOCOLS)
     seconds = dict.fromkeys(contenders, 0.0)

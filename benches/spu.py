@@ -73,12 +73,14 @@ def prepare(model: Path, sample: Floats, folder: Path) -> Path:
 
 
 def measure(
-    task: Task, contender: str, prepared: Path, limit_seconds: float, repetition: int
+    task: Task, contender: str, program_folder: Path, limit_seconds: float, repetition: int
 ) -> Sample:
     """Runs both parties as fresh processes, for `limit_seconds` at most."""
     try:
-        with tempfile.TemporaryDirectory(dir=prepared) as folder:
-            client, server = _parties(prepared, Path(folder), PROTOCOLS[contender], limit_seconds)
+        with tempfile.TemporaryDirectory(dir=program_folder) as folder:
+            client, server = _parties(
+                program_folder, Path(folder), PROTOCOLS[contender], limit_seconds
+            )
     except PeerFailure as failure:
         return Sample(task.name, contender, repetition, failure=str(failure))
     has_repeat = len(client["seconds"]) > 1
@@ -97,14 +99,19 @@ def measure(
 
 
 def _parties(
-    prepared: Path, folder: Path, protocol: str, limit_seconds: float
+    program_folder: Path, folder: Path, protocol: str, limit_seconds: float
 ) -> tuple[dict[str, Any], dict[str, Any]]:
     """What the client and the server reported."""
     ports = list(free_ports(2))
     jobs, logs = [], []
     for rank in range(2):
         job = folder / f"{rank}.json"
-        document = {"folder": str(prepared), "rank": rank, "ports": ports, "protocol": protocol}
+        document = {
+            "folder": str(program_folder),
+            "rank": rank,
+            "ports": ports,
+            "protocol": protocol,
+        }
         job.write_text(json.dumps(document))
         jobs.append(job)
         logs.append(folder / f"{rank}.log")
@@ -151,14 +158,14 @@ def _finish(
     """Waits for all; when one fails or time is up, ends the rest."""
     deadline = time.monotonic() + limit_seconds
     try:
-        waiting = list(processes)
-        while waiting:
+        alive = list(processes)
+        while alive:
             if time.monotonic() > deadline:
                 raise PeerFailure(f"stopped after {limit_seconds:.0f} s")
             for process, log in zip(processes, logs, strict=True):
                 if process.poll() not in (None, 0):
                     raise PeerFailure(_reason(process, log))
-            waiting = [process for process in processes if process.poll() is None]
+            alive = [process for process in processes if process.poll() is None]
             time.sleep(0.05)
     finally:
         for process in processes:
@@ -188,8 +195,8 @@ def main(arguments: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="privet-spu-") as name:
         folder = Path(name)
         try:
-            prepared = prepare(model, sample, folder / "model")
-            client, server = _parties(prepared, folder, PROTOCOLS["spu-cheetah"], RUN_SECONDS)
+            program_folder = prepare(model, sample, folder / "model")
+            client, server = _parties(program_folder, folder, PROTOCOLS["spu-cheetah"], RUN_SECONDS)
         except PeerFailure as failure:
             sys.stderr.write(f"SPU: {failure}\n")
             return 1

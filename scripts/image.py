@@ -171,22 +171,22 @@ def serving(buildah: Buildah, folder: Path, repository: Path) -> Iterator[Path]:
     volumes = [f"--volume={source}:{target}" for source, target in mounts.items()]
     container = buildah("from", "--pull=never", "privet")
     image = json.loads(buildah("inspect", container))["Docker"]["config"]
-    running = buildah.start(*volumes, container, "--", *image["Entrypoint"], *image["Cmd"])
+    process = buildah.start(*volumes, container, "--", *image["Entrypoint"], *image["Cmd"])
     deadline = time.monotonic() + READY_SECONDS
     try:
         check = (container, "--", "sh", "-c", image["Healthcheck"]["Test"][1])
         while buildah.start(*check, quiet=True).wait():
-            if running.poll() is not None or time.monotonic() > deadline:
+            if process.poll() is not None or time.monotonic() > deadline:
                 sys.exit("the server in the container did not become ready")
             time.sleep(1)
         yield Path(buildah("mount", container))
     finally:
-        if running.poll() is None:
-            os.killpg(running.pid, signal.SIGTERM)
+        if process.poll() is None:
+            os.killpg(process.pid, signal.SIGTERM)
             try:
-                running.wait(30)
+                process.wait(30)
             except subprocess.TimeoutExpired:
-                os.killpg(running.pid, signal.SIGKILL)
+                os.killpg(process.pid, signal.SIGKILL)
 
 
 def main() -> None:

@@ -81,13 +81,13 @@ def measure(folder: Path, amounts: Amounts) -> dict[str, Any]:
     """Runs all phases in `folder`; what came of them."""
     place = build(folder, amounts.model, amounts.certificates)
     options = ("--jobs-per-core", str(amounts.jobs_per_core), "--policy", amounts.policy)
-    with dealing(place) as dealer, serving(place, dealer, amounts.cores, options) as running:
-        return asyncio.run(_phases(place, running, amounts))
+    with dealing(place) as dealer, serving(place, dealer, amounts.cores, options) as service:
+        return asyncio.run(_phases(place, service, amounts))
 
 
-async def _phases(place: Place, running: Running, amounts: Amounts) -> dict[str, Any]:
-    load = Load(place, running.address, amounts.terms)
-    process, short, few = running.process, amounts.short, amounts.few
+async def _phases(place: Place, service: Running, amounts: Amounts) -> dict[str, Any]:
+    load = Load(place, service.address, amounts.terms)
+    process, short, few = service.process, amounts.short, amounts.few
     phases: dict[str, dict[str, Any]] = {}
 
     def keep(name: str, figures: Figures) -> None:
@@ -100,14 +100,14 @@ async def _phases(place: Place, running: Running, amounts: Amounts) -> dict[str,
     keep("a connection each", await load.ask(process, amounts.clients, short, anew=True))
     keep(f"{few} clients", await load.ask(process, few, short))
     for kind in KINDS:
-        async with stalled(kind, amounts.stalls, place, running, few):
+        async with stalled(kind, amounts.stalls, place, service, few):
             name = f"{few} clients, {amounts.stalls} stalled {kind}"
             keep(name, await load.ask(process, few, short))
     # Whether the machine itself went slower meanwhile.
     keep(f"{few} clients, again", await load.ask(process, few, short))
-    waiting = await idle(place, running.address, process, amounts.idle)
-    sys.stderr.write(f"idle: {json.dumps(waiting)}\n")
-    return {"amounts": vars(amounts).copy(), "phases": phases, "idle": waiting}
+    cost = await idle(place, service.address, process, amounts.idle)
+    sys.stderr.write(f"idle: {json.dumps(cost)}\n")
+    return {"amounts": vars(amounts).copy(), "phases": phases, "idle": cost}
 
 
 def print_record(record: dict[str, Any]) -> None:
@@ -123,11 +123,11 @@ def print_record(record: dict[str, Any]) -> None:
         say("| " + " | ".join(cells) + " |")
         for fault, count in phase["faults"].items():
             say(f"FAULT: {count} x {fault}")
-    waiting = record["idle"]
+    cost = record["idle"]
     say("")
     say(
-        f"{waiting['clients']} idle clients: the control plane grows from {waiting['before_mb']} "
-        f"to {waiting['after_mb']} MB, {waiting['kb_each']} KB for each."
+        f"{cost['clients']} idle clients: the control plane grows from {cost['before_mb']} "
+        f"to {cost['after_mb']} MB, {cost['kb_each']} KB for each."
     )
 
 

@@ -94,8 +94,8 @@ async def _timed(
     loop, total = time.thread_time() - loop, time.process_time() - total
     await asyncio.sleep(0.3)  # What is told after the answer counts as well.
     control = cpu_seconds(process) - before[0]
-    working = sum(map(cpu_seconds, workers)) - before[1]
-    times = (control, loop, total - loop, working, overhead, wall)
+    worker_seconds = sum(map(cpu_seconds, workers)) - before[1]
+    times = (control, loop, total - loop, worker_seconds, overhead, wall)
     first, *others = (1000 * seconds / len(notices) for seconds in times)
     return [first, (wake_ups(process) - waits) / len(notices), *others]
 
@@ -105,9 +105,9 @@ def once(model: str, suites: Sequence[str], count: int) -> dict[str, Any]:
     table: dict[str, Any] = {}
     with tempfile.TemporaryDirectory(prefix="privet-control-") as folder:
         place = build(Path(folder), model, 1)
-        with dealing(place) as dealer, serving(place, dealer, CORES, ()) as running:
+        with dealing(place) as dealer, serving(place, dealer, CORES, ()) as service:
             for suite in suites:
-                results = asyncio.run(_ask(place, running.address, running.process, suite, count))
+                results = asyncio.run(_ask(place, service.address, service.process, suite, count))
                 table |= {f"{suite}, {kind}": rows for kind, rows in results.items()}
     return table
 

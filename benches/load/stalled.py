@@ -25,10 +25,10 @@ Stall = Callable[[int], Awaitable[None]]
 
 @contextlib.asynccontextmanager
 async def stalled(
-    kind: str, count: int, place: Place, running: Running, first: int
+    kind: str, count: int, place: Place, service: Running, first: int
 ) -> AsyncIterator[None]:
     """So many peers that stall meanwhile, with the certificates from the client `first` on."""
-    ports = (int(running.address.rpartition(":")[2]), *running.ports)
+    ports = (int(service.address.rpartition(":")[2]), *service.ports)
 
     roles = [place.role(first + number) for number in range(count)]
     contexts = [Credentials.from_directory(place.keys, role).tls() for role in roles]

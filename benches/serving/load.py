@@ -30,9 +30,9 @@ def sequential(
     inferred, on all cores, by a client that connects for each."""
     record = Record("sequential", cores)
     requests = [arrival for arrival in schedule if not arrival.submission.notice]
-    with ExitStack() as running:
+    with ExitStack() as stack:
         addresses = {
-            model: running.enter_context(server(stage, model, dealer)) for model in stage.programs
+            model: stack.enter_context(server(stage, model, dealer)) for model in stage.programs
         }
 
         def answer(model: str, suite: str) -> tuple[float, float]:

@@ -21,11 +21,11 @@ REQUESTS = 32
 
 def report(models: Sequence[Prepared]) -> str:
     """Latency and throughput."""
-    rows, prepared = [], []
+    rows, ahead_rows = [], []
     for model in models:
         one_by_one, together = asyncio.run(_measure(model))
         if model.cipher.masked:
-            prepared.append([model.name, *asyncio.run(_prepared(model)), *_entries(model)])
+            ahead_rows.append([model.name, *asyncio.run(_prepared(model)), *_entries(model)])
         central = sum(stage.seconds[1] for stage in model.stages)
         rows.append(
             [
@@ -40,7 +40,7 @@ def report(models: Sequence[Prepared]) -> str:
     return (
         "## Pipelines\n\nTime for a request: on one core (CPU time of all stages), and in a "
         f"pipeline of both organisations, one request after the other and {REQUESTS} side by side "
-        f"(measured, a worker a stage).\n\n{markdown(head, rows)}{_offline(prepared)}"
+        f"(measured, a worker a stage).\n\n{markdown(head, rows)}{_offline(ahead_rows)}"
     )
 
 

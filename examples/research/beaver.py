@@ -235,8 +235,8 @@ def take_part(
         (wall, cpu), (wall_end, cpu_end) = times[phase : phase + 2]
         return PhaseCost(wall_end - wall, sent, received, rounds, peak, dealt, cpu_end - cpu)
 
-    prepared = cost(0, 0, 0, dealing.rounds, dealing.received)
-    report.send(Report(outputs, prepared, cost(1, *party.traffic()), layers))
+    offline = cost(0, 0, 0, dealing.rounds, dealing.received)
+    report.send(Report(outputs, offline, cost(1, *party.traffic()), layers))
 
 
 def start_dealer(public: bytes, client: Connection, server: Connection) -> None:

@@ -76,12 +76,12 @@ def crates() -> list[Component]:
         ]
         for node in metadata["resolve"]["nodes"]
     }
-    waiting = [id for id in packages if packages[id]["name"] == CRATE]
-    ids = set(waiting)
-    while waiting:
-        new = set(edges[waiting.pop()]) - ids
+    queue = [id for id in packages if packages[id]["name"] == CRATE]
+    ids = set(queue)
+    while queue:
+        new = set(edges[queue.pop()]) - ids
         ids |= new
-        waiting += new
+        queue += new
     sums = dict(_checksums((ROOT / "Cargo.lock").read_text()))
     return [
         Component(
@@ -128,9 +128,9 @@ def _license_of(texts: Sequence[str]) -> str:
 def packages(root: str = "privet", extras: Sequence[str] = EXTRAS) -> list[Component]:
     """The Python packages that `pip install privet[serve,gateway]` brings, as installed here."""
     components: dict[str, Component] = {}
-    waiting = [(root, tuple(extras))]
-    while waiting:
-        name, extra_names = waiting.pop()
+    queue = [(root, tuple(extras))]
+    while queue:
+        name, extra_names = queue.pop()
         for text in importlib.metadata.requires(name) or []:
             requirement = Requirement(text)
             marker = requirement.marker
@@ -143,7 +143,7 @@ def packages(root: str = "privet", extras: Sequence[str] = EXTRAS) -> list[Compo
                 distribution = importlib.metadata.distribution(key)
                 license = _license(distribution)
                 components[key] = Component("pypi", key, distribution.version, license)
-                waiting.append((key, tuple(requirement.extras)))
+                queue.append((key, tuple(requirement.extras)))
     return list(components.values())
 
 

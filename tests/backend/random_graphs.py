@@ -71,14 +71,14 @@ class _Network:
         model = self._model(names, None)
         try:
             arrays = run_plaintext(model, [{"x": x}], names)
-            inferred = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph.output
+            value_infos = onnx.shape_inference.infer_shapes(model, strict_mode=True).graph.output
         except Exception:  # ONNX Runtime raises types of its own for what does not fit
             return False
         if any(array.ndim != 4 or not 0 < array.size <= MOST_ELEMENTS for array in arrays.values()):
             return False
         # They differ where in ceil mode a last window would begin on padding.
         shapes = [
-            tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim) for info in inferred
+            tuple(dim.dim_value for dim in info.type.tensor_type.shape.dim) for info in value_infos
         ]
         if shapes != [array.shape for array in arrays.values()]:
             return False

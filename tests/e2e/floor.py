@@ -70,28 +70,28 @@ class Floor:
             timeout=SOON,
         )
 
-    async def ask(self, running: Running, work: Callable[[Client], T]) -> T:
+    async def ask(self, job: Running, work: Callable[[Client], T]) -> T:
         """Has the client do something at a job's worker."""
 
         def session() -> T:
-            with self.client(running.port, running.host) as client:
+            with self.client(job.port, job.host) as client:
                 return work(client)
 
         return await asyncio.to_thread(session)
 
     async def prepare(self, **fields: Any) -> tuple[str, Outcome]:
         """A preparation that goes well: what the client calls the entry, and the outcome."""
-        running = await self.executor.run(self.grant("prepare", **fields))
-        (material,) = await self.ask(running, lambda client: client.prepare())
-        return material, await running.outcome()
+        job = await self.executor.run(self.grant("prepare", **fields))
+        (material,) = await self.ask(job, lambda client: client.prepare())
+        return material, await job.outcome()
 
     async def infer(self, material: str, **fields: Any) -> Outcome:
         """An inference that goes well, with the right result."""
-        running = await self.executor.run(self.grant("infer", material=material, **fields))
-        result = await self.ask(running, lambda client: client.infer([INPUT], material=material))
+        job = await self.executor.run(self.grant("infer", material=material, **fields))
+        result = await self.ask(job, lambda client: client.infer([INPUT], material=material))
         expected = execute(self.compiled.program, self.compiled.weights, {"x": INPUT})
         assert np.abs(result.outputs["y"] - expected.outputs["y"]).max() < 0.01
-        return await running.outcome()
+        return await job.outcome()
 
 
 @asynccontextmanager

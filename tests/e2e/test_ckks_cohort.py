@@ -135,8 +135,8 @@ def test_a_member_that_dies_in_an_inference_is_named_and_the_others_wait_on(
         with running(*cohort.join(1)) as other:
             client = stack.enter_context(running(*cohort.infer()))
             until(other, "begun")
-        failed = client.next()["error"]
-        assert "member 1 of the cohort left" in failed["message"]
+        error = client.next()["error"]
+        assert "member 1 of the cohort left" in error["message"]
         assert until(owning, "failed")["member"] == 0
         stack.enter_context(running(*cohort.join(1)))
         cohort.check()

@@ -147,8 +147,8 @@ def test_texts_go_through_the_gateway(
     )
     as_json = {"as_json": True} if library is GRPC else {}
     with (
-        gateway(service.address, key_folder, tmp_path / "state") as running,
-        running.client(library) as client,
+        gateway(service.address, key_folder, tmp_path / "state") as front,
+        front.client(library) as client,
     ):
         metadata = client.get_model_metadata("credit", **as_json)
         answer = client.infer("credit", [numbers, texts])

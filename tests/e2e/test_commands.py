@@ -87,10 +87,10 @@ def test_ctrl_c_stops_a_command_and_its_processes(
         stderr=subprocess.PIPE,
         text=True,
     ) as process:
-        while not (running := modules(process.pid)):
+        while not (children := modules(process.pid)):
             assert process.poll() is None
             time.sleep(0.02)
-        assert is_deaf_to_ctrl_c(running[0])
+        assert is_deaf_to_ctrl_c(children[0])
         os.killpg(process.pid, signal.SIGINT)
         errors = process.communicate(timeout=120)[1]
     assert "Traceback" not in errors
@@ -163,9 +163,9 @@ def test_wrong_inputs_are_named(tmp_path: Path) -> None:
         (np.zeros((1, 1, 8, 8), dtype=complex), "type"),
     ):
         np.save(vector, array)
-        failed = privet("run", DIGITS, "--input", vector, code=2)
-        assert failed["error"]["type"] == "InputError"
-        assert part in failed["error"]["message"]
+        reply = privet("run", DIGITS, "--input", vector, code=2)
+        assert reply["error"]["type"] == "InputError"
+        assert part in reply["error"]["message"]
     np.save(vector, np.array([{}], dtype=object), allow_pickle=True)
     assert privet("run", DIGITS, "--input", vector, code=2)["error"]["type"] == "InputError"
     assert privet("run", DIGITS, "--suite", "magic", code=2)["error"]["type"] == "Misuse"

@@ -63,11 +63,11 @@ def hosts(
     key_folder: Path, folder: Path, dealer_keys: Path | None = None, *options: object
 ) -> Iterator[tuple[Listening, Listening]]:
     """A dealer and a server that uses it."""
-    with ExitStack() as running:
-        dealer = running.enter_context(
+    with ExitStack() as stack:
+        dealer = stack.enter_context(
             listening("dealer", "--keys", dealer_keys or key_folder, *options)
         )
-        server = running.enter_context(
+        server = stack.enter_context(
             listening(
                 *("serve", DIGITS, "--keys", key_folder, "--state", folder / "server"),
                 *("--input-range", 0, 1, "--dealer", dealer.address),

@@ -138,8 +138,8 @@ def front(tmp_path_factory: pytest.TempPathFactory, key_folder: Path) -> Iterato
     folder = tmp_path_factory.mktemp("service")
     put_digits(folder / "repository")
     with serving(folder, key_folder) as scene:  # noqa: SIM117
-        with gateway(scene.address, key_folder, folder / "client") as running:
-            yield running
+        with gateway(scene.address, key_folder, folder / "client") as gateway_process:
+            yield gateway_process
 
 
 @pytest.mark.parametrize(

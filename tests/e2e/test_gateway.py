@@ -54,8 +54,8 @@ def state(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def front(service: Scene, key_folder: Path, state: Path) -> Iterator[Gateway]:
     """A gateway before it."""
-    with gateway(service.address, key_folder, state) as running:
-        yield running
+    with gateway(service.address, key_folder, state) as gateway_process:
+        yield gateway_process
 
 
 def test_what_a_gateway_tells_of_its_models(front: Gateway) -> None:
@@ -356,10 +356,10 @@ def test_a_service_that_is_away(key_folder: Path, tmp_path: Path) -> None:
 def _until(look: Any, seconds: float = 60.0) -> Any:
     """What `look` gives once that is something."""
     limit = time.monotonic() + seconds
-    while not (thing := look()):
+    while not (result := look()):
         assert time.monotonic() < limit
         time.sleep(0.05)
-    return thing
+    return result
 
 
 def _post(front: Gateway, path: str, body: bytes, **headers: str) -> tuple[int, dict[str, Any]]:

@@ -138,8 +138,8 @@ def test_the_search_finds_messages_that_are_not_masked() -> None:
     rng = np.random.default_rng(1)
     for message in (fixed.astype("<i8").tobytes(), packed(map(int, fixed[8:16]))):
         assert leaks(IMAGE, [rng.bytes(1000) + message + rng.bytes(1000)])
-    masked = (fixed + rng.integers(0, 1 << RING_BITS, len(fixed))) % (1 << RING_BITS)
-    assert not leaks(IMAGE, [masked.astype("<i8").tobytes(), packed(map(int, masked[8:16]))])
+    numbers = (fixed + rng.integers(0, 1 << RING_BITS, len(fixed))) % (1 << RING_BITS)
+    assert not leaks(IMAGE, [numbers.astype("<i8").tobytes(), packed(map(int, numbers[8:16]))])
 
 
 def _raw(call: Spoken) -> bytes:

@@ -61,8 +61,8 @@ def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
     assert all(rows[mode]["argmax_agrees"] for mode in ("exact", "one-bit", "prime"))
     bytes_sent = {mode: row["online"]["bytes_client"] for mode, row in rows.items()}
     assert bytes_sent["one-bit"] < bytes_sent["exact"] < bytes_sent["one-shot"]
-    prepared = {mode: row["offline"]["bytes_server"] for mode, row in rows.items()}
-    assert prepared["one-shot"] < prepared["exact"]
+    traffic = {mode: row["offline"]["bytes_server"] for mode, row in rows.items()}
+    assert traffic["one-shot"] < traffic["exact"]
     words[1] = str(MODELS / "breast-mlp.onnx")
     table = CliRunner().invoke(app, words[:-1])
     assert "bit for bit" in table.stdout
@@ -165,13 +165,13 @@ def test_linear_layers_online_run_with_material_and_without(
     operators = [layer.operator for layer in result.layers]
     assert operators.count("refill") == refill.chunks
     client.prepare()
-    prepared = client.infer([sample])
-    assert prepared.dry is None
-    assert prepared.material
+    with_material = client.infer([sample])
+    assert with_material.dry is None
+    assert with_material.material
     # The key went before, once for the session.
-    assert prepared.online.bytes_client < forecast.online_bytes_client
-    assert prepared.online.bytes_server == forecast.online_bytes_server
-    assert np.abs(prepared.integers[0] - expected).max() < 2 ** (digits.program.scale_bits + 4)
+    assert with_material.online.bytes_client < forecast.online_bytes_client
+    assert with_material.online.bytes_server == forecast.online_bytes_server
+    assert np.abs(with_material.integers[0] - expected).max() < 2 ** (digits.program.scale_bits + 4)
 
 
 def test_exact_predictions_online_are_the_reference(

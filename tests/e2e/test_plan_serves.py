@@ -45,9 +45,9 @@ def test_a_service_serves_what_was_planned(key_folder: Path, tmp_path: Path) -> 
     (folder / "1").mkdir(parents=True)
     (folder / "1" / "model.onnx").write_bytes(MODEL.read_bytes())
     (folder / "config.toml").write_text(process.stdout)
-    planned = tomllib.loads(process.stdout)
-    (suite,), (rounds,) = planned["suites"], planned["rounds"]
-    assert (suite, planned["batch"]) == ("gmw", 2)
+    config = tomllib.loads(process.stdout)
+    (suite,), (rounds,) = config["suites"], config["rounds"]
+    assert (suite, config["batch"]) == ("gmw", 2)
 
     async def use_service(address: str) -> None:
         async with ServiceCaller(address, key_folder, tmp_path / "client") as caller:

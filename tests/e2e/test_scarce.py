@@ -251,8 +251,8 @@ def test_a_dealer_without_memory_fails_what_it_was_asked_for_and_goes_on(
         assert {code for code, _ in outcomes.values()} == {4}
         assert infer(scene, "--suite", "fss") == (0, "7")
         assert dealer.process.poll() is None
-        failed = dealer.until(lambda line: line["event"] == "failed")
-        assert failed["error"] == {"type": "Short", "message": "out of memory: try again later"}
+        event = dealer.until(lambda line: line["event"] == "failed")
+        assert event["error"] == {"type": "Short", "message": "out of memory: try again later"}
     check_stores(tmp_path)
 
 

@@ -253,17 +253,17 @@ def test_suites_share_the_machine(service: Scene, tmp_path: Path) -> None:
             ServiceClient(url, credentials, state=state) as client,
         ):
             before = await settled(operator)
-            watching = asyncio.create_task(watch(operator, states))
+            task = asyncio.create_task(watch(operator, states))
             async with asyncio.TaskGroup() as group:
                 for suite in ("gmw", "fss"):
                     group.create_task(shares(client, suite))
                 # Two of one model at once: its process computes for both.
                 for model in ("smooth", "smooth", "wide"):
                     group.create_task(ciphertexts(client, model))
-            assert not watching.done()
-            watching.cancel()
+            assert not task.done()
+            task.cancel()
             with suppress(asyncio.CancelledError):
-                await watching
+                await task
             assert await settled(operator) == before
             last = await operator.good("GET", "/v2/state")
             metrics = await operator.good("GET", "/metrics")
@@ -274,8 +274,8 @@ def test_suites_share_the_machine(service: Scene, tmp_path: Path) -> None:
             assert len(infers) >= ROUNDS
         assert {run["suite"].split()[0].split("-")[0] for run in runs} >= {"gmw", "fss", "ckks"}
         # Each suite waited for another at some time.
-        waiting = [job for state in states for job in state["queues"]["ready"]["first"]]
-        assert "ckks" in {job["suite"] for job in waiting}
+        jobs = [job for state in states for job in state["queues"]["ready"]["first"]]
+        assert "ckks" in {job["suite"] for job in jobs}
         for suite, model in (("gmw", "digits"), ("fss", "digits"), ("ckks", "smooth")):
             lines = [
                 line for line in metrics.splitlines() if f'model="{model}/1",phase="on"' in line

@@ -234,17 +234,17 @@ def test_a_client_that_is_killed_in_mid_fetch_has_nothing_and_others_are_served(
     kept: Kept,
 ) -> None:
     shutil.rmtree(kept.scene.folder / "bob", ignore_errors=True)
-    failed, fetches = kept.fetched("failed"), kept.fetched()
+    failures, fetches = kept.fetched("failed"), kept.fetched()
     with fetching(kept, "bob") as client:
-        running = kept.operator("/v2/state")["running"]
-        assert [(run["phase"], len(run["cores"])) for run in running] == [("fetch", 1)]
+        runs = kept.operator("/v2/state")["running"]
+        assert [(run["phase"], len(run["cores"])) for run in runs] == [("fetch", 1)]
         address, *options = kept.words()
         seven = privet("infer", address, "digits", *options, "--input", SEVEN)
         assert int(np.argmax(seven["output"])) == 7
-        assert (kept.fetched("failed"), kept.fetched()) == (failed, fetches)
+        assert (kept.fetched("failed"), kept.fetched()) == (failures, fetches)
         client.end(signal.SIGKILL)
     assert kept.files("bob") == {}
-    until(lambda: kept.fetched("failed") == failed + 1)
+    until(lambda: kept.fetched("failed") == failures + 1)
     kept.infer("bob")
     assert len(kept.files("bob")) == 1
     assert list((kept.scene.folder / "bob" / "client" / "ready").iterdir()) == []
@@ -255,8 +255,8 @@ def test_a_timeout_holds_while_weights_come(kept: Kept) -> None:
     np.save(kept.scene.folder / "x.npy", INPUT)
     input_options = ("--input", kept.scene.folder / "x.npy", "--link", SLOW, "--timeout", 2)
     start = time.monotonic()
-    failed = privet("infer", address, "kept", *options, *MODE, *input_options, code=4)
-    assert "had not come within 2.0 s" in failed["error"]["message"]
+    reply = privet("infer", address, "kept", *options, *MODE, *input_options, code=4)
+    assert "had not come within 2.0 s" in reply["error"]["message"]
     assert time.monotonic() - start < 6
     assert kept.files("carol") == {}
     until(lambda: kept.operator("/v2/state")["running"] == [])
@@ -264,10 +264,10 @@ def test_a_timeout_holds_while_weights_come(kept: Kept) -> None:
 
 def test_a_client_that_stalls_is_disconnected(kept: Kept) -> None:
     shutil.rmtree(kept.scene.folder / "bob", ignore_errors=True)
-    failed = kept.fetched("failed")
+    failures = kept.fetched("failed")
     with fetching(kept, "bob") as client:
         client.process.send_signal(signal.SIGSTOP)
-        until(lambda: kept.fetched("failed") == failed + 1)
+        until(lambda: kept.fetched("failed") == failures + 1)
         assert kept.operator("/v2/state")["running"] == []
 
 

@@ -33,9 +33,9 @@ def front(tmp_path_factory: pytest.TempPathFactory, key_folder: Path) -> Iterato
         (place.parent / "config.toml").write_text(config)
     with (
         serving(folder, key_folder) as scene,
-        gateway(scene.address, key_folder, folder / "client") as running,
+        gateway(scene.address, key_folder, folder / "client") as gateway_process,
     ):
-        yield running
+        yield gateway_process
 
 
 @pytest.mark.parametrize("library", [HTTP, GRPC], ids=["http", "grpc"])

@@ -230,6 +230,6 @@ def test_wrong_options_are_named(
     folder: Path, key_folder: Path, options: tuple[str, str], part: str
 ) -> None:
     words: list[Any] = ["serve", folder / "repository", "--keys", key_folder]
-    failed = privet(*words, "--state", folder / "state", *options, code=2)
-    assert failed["error"]["type"] == "Misuse"
-    assert part in failed["error"]["message"]
+    reply = privet(*words, "--state", folder / "state", *options, code=2)
+    assert reply["error"]["type"] == "Misuse"
+    assert part in reply["error"]["message"]

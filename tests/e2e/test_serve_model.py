@@ -155,9 +155,9 @@ def test_the_default_of_a_service_is_the_strongest_semi_honest_policy(scene: Sce
 
 
 def test_a_program_that_is_pinned(scene: Scene) -> None:
-    failed = scene.infer("--program-hash", "0" * 64, code=4)["error"]
-    assert failed["type"] == "PeerMisbehaved"
-    assert scene.program in failed["message"]
+    error = scene.infer("--program-hash", "0" * 64, code=4)["error"]
+    assert error["type"] == "PeerMisbehaved"
+    assert scene.program in error["message"]
 
 
 def test_the_same_model_is_the_same_program_after_a_restart(
@@ -268,9 +268,9 @@ def test_a_client_of_several_models_says_which(key_folder: Path, tmp_path: Path)
 
 def test_a_service_that_cannot_be_reached_is_named(key_folder: Path, tmp_path: Path) -> None:
     words = ["prepare", "127.0.0.1:1", "--keys", key_folder, "--state", tmp_path, "--count", "1"]
-    failed = privet(*words, "--timeout", 1, code=4)["error"]
-    assert (failed["type"], failed["cause"]) == ("NotReached", "away")
-    assert "127.0.0.1:1" in failed["message"]
+    error = privet(*words, "--timeout", 1, code=4)["error"]
+    assert (error["type"], error["cause"]) == ("NotReached", "away")
+    assert "127.0.0.1:1" in error["message"]
 
 
 def test_a_level_is_kept_and_refilled(scene: Scene) -> None:
@@ -326,10 +326,10 @@ def test_a_full_service_refuses_and_the_level_comes_back(key_folder: Path, tmp_p
         running(*scene.words("prepare", "--keep", 20)) as keeping,
     ):
         # Jobs run side by side, so that one may be refused before the first entry is ready.
-        waiting = keeping.until(lambda event: event["event"] == "waiting" and event["ready"])
-        assert waiting["error"]["type"] == "JobFailed"
-        assert "store is full" in waiting["error"]["message"]
-        assert waiting["ready"] < 20
+        event = keeping.until(lambda event: event["event"] == "waiting" and event["ready"])
+        assert event["error"]["type"] == "JobFailed"
+        assert "store is full" in event["error"]["message"]
+        assert event["ready"] < 20
         full: list[Path] = []
         limit = time.monotonic() + 30
         while full != (full := scene.files("ready")):
@@ -348,8 +348,8 @@ def test_a_level_waits_for_a_service_that_is_away(key_folder: Path, tmp_path: Pa
         pass
     keep = scene.words("prepare", MODEL, "--keep", 1, "--timeout", 1)
     with running(*keep) as keeping:
-        waiting = keeping.until(lambda event: event["event"] == "waiting")
-        assert waiting["error"]["type"] == "NotReached"
+        event = keeping.until(lambda event: event["event"] == "waiting")
+        assert event["error"]["type"] == "NotReached"
         with serving(key_folder, tmp_path, listen=scene.address):
             keeping.until(ready(1))
             assert keeping.end(signal.SIGTERM) == 0

@@ -85,12 +85,12 @@ def test_a_stream_is_asked_like_any_model(
 def test_a_prediction_without_material(service: Scene) -> None:
     words = ("--linear", "online", "--unprepared", "--input", SEVEN)
     answer = ask(service, "digits", "--rounds", "log", *words)
-    prepared = ask(service, "digits", "--rounds", "log", "--linear", "online", "--input", SEVEN)
+    report = ask(service, "digits", "--rounds", "log", "--linear", "online", "--input", SEVEN)
     assert int(np.argmax(answer["output"])) == 7
-    assert answer["output"] == prepared["output"]
+    assert answer["output"] == report["output"]
     assert answer["material"] == ""
-    assert prepared["material"]
-    assert answer["online"]["bytes_client"] > prepared["online"]["bytes_client"]
+    assert report["material"]
+    assert answer["online"]["bytes_client"] > report["online"]["bytes_client"]
     error = ask(service, "digits", *words, "--notice", "1", code=2)["error"]
     assert "prepares nothing ahead" in error["message"]
 

@@ -93,14 +93,14 @@ def test_material_serves_on_any_worker(on_floor: Callable[..., None]) -> None:
 
 async def refusal(stage: Floor, grant: Grant, work: Callable[[Client], Any]) -> str:
     """What the client hears when it asks for `work`; the job then does what it was for."""
-    running = await stage.executor.run(grant)
+    job = await stage.executor.run(grant)
     with pytest.raises(PeerError) as excinfo:
-        await stage.ask(running, work)
+        await stage.ask(job, work)
     if grant.phase == "prepare":
-        await stage.ask(running, lambda client: client.prepare())
+        await stage.ask(job, lambda client: client.prepare())
     else:
-        await stage.ask(running, lambda client: client.infer([INPUT], material=grant.material))
-    assert (await running.outcome()).failure is None
+        await stage.ask(job, lambda client: client.infer([INPUT], material=grant.material))
+    assert (await job.outcome()).failure is None
     return str(excinfo.value)
 
 
@@ -132,20 +132,20 @@ def test_another_program_or_suite_is_refused(on_floor: Callable[..., None]) -> N
         other = small_model(seed=1, name="other")
         other.save(stage.folder / "other")
         program = await stage.executor.offer(stage.folder / "other")
-        running = await stage.executor.run(stage.grant("prepare", program=program, grace=2.0))
+        job = await stage.executor.run(stage.grant("prepare", program=program, grace=2.0))
         with pytest.raises(PeerError, match="another program"):
-            await stage.ask(running, lambda client: client.prepare())
-        outcome = await running.outcome()
+            await stage.ask(job, lambda client: client.prepare())
+        outcome = await job.outcome()
         assert (outcome.failure, outcome.message) == ("absent", "the grant is for another program")
         await stage.executor.withdraw(program)
         with pytest.raises(Misuse, match="not offered"):
             await stage.executor.run(stage.grant("prepare", program=program))
 
         grant = stage.grant("prepare", suite=SUITE.replace("linear", "log"), grace=2.0)
-        running = await stage.executor.run(grant)
+        job = await stage.executor.run(grant)
         with pytest.raises(PeerError, match="grant is for suite"):
-            await stage.ask(running, lambda client: client.prepare())
-        assert (await running.outcome()).failure == "absent"
+            await stage.ask(job, lambda client: client.prepare())
+        assert (await job.outcome()).failure == "absent"
 
     on_floor(scenario)
 
@@ -153,14 +153,14 @@ def test_another_program_or_suite_is_refused(on_floor: Callable[..., None]) -> N
 def test_a_stranger_is_refused_whatever_it_asks(on_floor: Callable[..., None]) -> None:
     async def scenario(stage: Floor) -> None:
         entry_id, _ = await stage.prepare()
-        running = await stage.executor.run(stage.grant("prepare", client="ab" * 32, grace=3.0))
+        job = await stage.executor.run(stage.grant("prepare", client="ab" * 32, grace=3.0))
         for work in (
             lambda client: client.prepare(),
             lambda client: client.infer([INPUT], material=entry_id),
         ):
             with pytest.raises(PeerError, match="no grant for this client"):
-                await stage.ask(running, work)
-        outcome = await running.outcome()
+                await stage.ask(job, work)
+        outcome = await job.outcome()
         assert outcome.failure == "absent"
         assert [entry.id for entry in await stage.executor.material("local")] == [entry_id]
 
@@ -169,7 +169,7 @@ def test_a_stranger_is_refused_whatever_it_asks(on_floor: Callable[..., None]) -
 
 def test_a_grant_serves_once(on_floor: Callable[..., None]) -> None:
     async def scenario(stage: Floor) -> None:
-        running = await stage.executor.run(stage.grant("prepare"))
+        job = await stage.executor.run(stage.grant("prepare"))
 
         def prepare_twice(client: Client) -> None:
             client.prepare()
@@ -177,10 +177,10 @@ def test_a_grant_serves_once(on_floor: Callable[..., None]) -> None:
                 client.prepare()
 
         with pytest.raises(PeerError):  # the goodbye of a session that was refused
-            await stage.ask(running, prepare_twice)
-        assert (await running.outcome()).failure is None
+            await stage.ask(job, prepare_twice)
+        assert (await job.outcome()).failure is None
         with pytest.raises(PeerError, match="no grant"):
-            await stage.ask(running, lambda client: client.prepare())
+            await stage.ask(job, lambda client: client.prepare())
         assert len(await stage.executor.material("local")) == 1
 
     on_floor(scenario)
@@ -189,9 +189,9 @@ def test_a_grant_serves_once(on_floor: Callable[..., None]) -> None:
 def test_a_client_that_does_not_come_leaves_its_material(on_floor: Callable[..., None]) -> None:
     async def scenario(stage: Floor) -> None:
         material, _ = await stage.prepare()
-        running = await stage.executor.run(stage.grant("infer", material=material, grace=0.2))
-        assert not await running.started()
-        outcome = await running.outcome()
+        job = await stage.executor.run(stage.grant("infer", material=material, grace=0.2))
+        assert not await job.started()
+        outcome = await job.outcome()
         assert (outcome.failure, outcome.kept, outcome.seconds) == ("absent", True, 0.0)
         assert (await stage.infer(material)).failure is None
 
@@ -205,7 +205,7 @@ def test_the_pool_keeps_to_the_cores(on_floor: Callable[..., None]) -> None:
         executor = stage.executor
         assert isinstance(executor, LocalExecutor)
         core = executor.node.cores[-1]
-        running = await executor.run(stage.grant("prepare", cores=(core,)))
+        job = await executor.run(stage.grant("prepare", cores=(core,)))
         affinities = []
 
         def look(*_step: object) -> None:
@@ -215,8 +215,8 @@ def test_the_pool_keeps_to_the_cores(on_floor: Callable[..., None]) -> None:
                     tasks = [int(name) for name in os.listdir(f"/proc/{pid}/task")]
                     affinities.append([os.sched_getaffinity(task) for task in tasks])
 
-        await stage.ask(running, lambda client: client.prepare(progress=look))
-        assert (await running.outcome()).failure is None
+        await stage.ask(job, lambda client: client.prepare(progress=look))
+        assert (await job.outcome()).failure is None
         assert any(all(cores == {core} for cores in threads) for threads in affinities)
 
     on_floor(scenario)
@@ -225,7 +225,7 @@ def test_the_pool_keeps_to_the_cores(on_floor: Callable[..., None]) -> None:
 def test_what_cannot_be_granted(on_floor: Callable[..., None]) -> None:
     async def scenario(stage: Floor) -> None:
         executor, cores = stage.executor, stage.executor.machines()[0].cores
-        running = await executor.run(stage.grant("prepare", job="one", memory=3 << 30))
+        job = await executor.run(stage.grant("prepare", job="one", memory=3 << 30))
         for fields, reason in (
             ({"job": "one"}, "runs already"),
             ({}, "has its cores"),
@@ -235,7 +235,7 @@ def test_what_cannot_be_granted(on_floor: Callable[..., None]) -> None:
         ):
             with pytest.raises(Misuse, match=reason):
                 await executor.run(stage.grant("prepare", **fields))
-        await executor.stop(running.job)
+        await executor.stop(job.job)
         with pytest.raises(Misuse, match="only an inference uses material"):
             stage.grant("prepare", material="00" * 16)
         with pytest.raises(InvalidProgram):

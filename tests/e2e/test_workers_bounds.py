@@ -72,10 +72,10 @@ def dawdle(seconds: float) -> Callable[[Client], object]:
 def test_a_job_over_its_time_is_killed(on_floor: Play) -> None:
     async def scenario(stage: Floor) -> None:
         victim = workers(stage)[0]
-        running = await stage.executor.run(stage.grant("prepare", seconds=0.3))
+        job = await stage.executor.run(stage.grant("prepare", seconds=0.3))
         start = time.monotonic()
-        client = asyncio.create_task(stage.ask(running, dawdle(4.0)))
-        outcome = await running.outcome()
+        client = asyncio.create_task(stage.ask(job, dawdle(4.0)))
+        outcome = await job.outcome()
         assert time.monotonic() - start < 4.0
         assert (outcome.failure, outcome.message) == ("timed out", "it took more than 0.3 s")
         assert 0.3 <= outcome.seconds < 4.0
@@ -95,10 +95,10 @@ def test_a_job_over_its_memory_dies_and_nothing_else(
         m2 = compile(zoo.build("m2", tmp_path))
         async with floor(tmp_path, key_folder, m2) as stage:
             victim, bound = workers(stage)[0], 8 << 20
-            running = await stage.executor.run(stage.grant("prepare", memory=bound))
+            job = await stage.executor.run(stage.grant("prepare", memory=bound))
             with pytest.raises(PeerError):
-                await stage.ask(running, lambda client: client.prepare())
-            outcome = await running.outcome()
+                await stage.ask(job, lambda client: client.prepare())
+            outcome = await job.outcome()
             assert (outcome.failure, outcome.cost) == ("over memory", None)
             assert outcome.memory > bound
             figures.append(
@@ -114,9 +114,9 @@ def test_a_job_over_its_memory_dies_and_nothing_else(
 
 def test_silence_ends_a_job(on_floor: Play) -> None:
     async def scenario(stage: Floor) -> None:
-        running = await stage.executor.run(stage.grant("prepare"))
-        client = asyncio.create_task(stage.ask(running, dawdle(5.0)))
-        outcome = await running.outcome()
+        job = await stage.executor.run(stage.grant("prepare"))
+        client = asyncio.create_task(stage.ask(job, dawdle(5.0)))
+        outcome = await job.outcome()
         assert outcome.failure == "failed"
         assert outcome.message.startswith("LinkError")
         assert outcome.seconds < 5.0
@@ -128,16 +128,16 @@ def test_silence_ends_a_job(on_floor: Play) -> None:
 
 def test_a_client_that_connects_and_says_nothing_is_disconnected(on_floor: Play) -> None:
     async def scenario(stage: Floor) -> None:
-        running = await stage.executor.run(stage.grant("prepare", grace=1.0))
+        job = await stage.executor.run(stage.grant("prepare", grace=1.0))
         credentials = Credentials.from_directory(stage.keys, "client")
 
         def connect() -> object:
             return _native.Connection.connect(
-                "localhost", running.port, credentials.native, "localhost", SOON
+                "localhost", job.port, credentials.native, "localhost", SOON
             )
 
         link = await asyncio.to_thread(connect)
-        outcome = await running.outcome()
+        outcome = await job.outcome()
         assert outcome.failure == "absent"
         assert link is not None
         material, _ = await stage.prepare()
@@ -190,18 +190,18 @@ def test_a_killed_worker_fails_its_own_job_alone(on_floor: Play) -> None:
 def test_a_job_is_taken_back_unless_its_client_has_come(on_floor: Play) -> None:
     async def scenario(stage: Floor) -> None:
         material, _ = await stage.prepare()
-        running = await stage.executor.run(stage.grant("infer", material=material))
-        await stage.executor.take_back(running.job)
-        outcome = await running.outcome()
+        job = await stage.executor.run(stage.grant("infer", material=material))
+        await stage.executor.take_back(job.job)
+        outcome = await job.outcome()
         assert (outcome.failure, outcome.kept) == ("absent", True)
-        assert not await running.started()
+        assert not await job.started()
         assert (await stage.infer(material)).failure is None
-        running = await stage.executor.run(stage.grant("prepare"))
-        client = asyncio.create_task(stage.ask(running, dawdle(0.5)))
-        assert await running.started()
-        await stage.executor.take_back(running.job)
+        job = await stage.executor.run(stage.grant("prepare"))
+        client = asyncio.create_task(stage.ask(job, dawdle(0.5)))
+        assert await job.started()
+        await stage.executor.take_back(job.job)
         await client
-        assert (await running.outcome()).failure is None
+        assert (await job.outcome()).failure is None
 
     on_floor(scenario)
 
@@ -212,13 +212,13 @@ def test_a_job_can_be_stopped(has_begun: bool, on_floor: Play) -> None:
         before = workers(stage)
         material, _ = await stage.prepare()
         grant = stage.grant("prepare") if has_begun else stage.grant("infer", material=material)
-        running = await stage.executor.run(grant)
+        job = await stage.executor.run(grant)
         client = None
         if has_begun:
-            client = asyncio.create_task(stage.ask(running, dawdle(0.5)))
-            assert await running.started()
-        await stage.executor.stop(running.job)
-        outcome = await running.outcome()
+            client = asyncio.create_task(stage.ask(job, dawdle(0.5)))
+            assert await job.started()
+        await stage.executor.stop(job.job)
+        outcome = await job.outcome()
         assert outcome.failure == "stopped"
         if client is not None:
             with pytest.raises(PeerError):
@@ -264,12 +264,12 @@ def test_fifty_jobs_leak_nothing(on_floor: Play) -> None:
         for _ in range(3):
             await both()
         await asyncio.sleep(0.5)
-        before, running = used(), threading.active_count()
+        before, threads = used(), threading.active_count()
         for _ in range(25):
             await both()
         await asyncio.sleep(0.5)
         assert used() == before
-        assert threading.active_count() <= running + 1
+        assert threading.active_count() <= threads + 1
         assert await stage.executor.material("local") == []
 
     on_floor(scenario)
@@ -277,10 +277,10 @@ def test_fifty_jobs_leak_nothing(on_floor: Play) -> None:
 
 def test_closing_ends_every_process_and_job(on_floor: Play) -> None:
     async def scenario(stage: Floor) -> None:
-        running = await stage.executor.run(stage.grant("prepare"))
+        job = await stage.executor.run(stage.grant("prepare"))
         pids = workers(stage)
         await stage.executor.close()
-        assert (await running.outcome()).failure == "crashed"
+        assert (await job.outcome()).failure == "crashed"
         assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
         assert children() == 0
 
@@ -332,10 +332,10 @@ def test_a_refused_link_is_a_link_error(on_floor: Play) -> None:
     """Where a worker was, nobody listens once it is gone."""
 
     async def scenario(stage: Floor) -> None:
-        running = await stage.executor.run(stage.grant("prepare"))
+        job = await stage.executor.run(stage.grant("prepare"))
         await stage.executor.close()
         with pytest.raises(LinkError):
-            await stage.ask(running, lambda client: client.prepare())
+            await stage.ask(job, lambda client: client.prepare())
 
     on_floor(scenario)
 

@@ -63,12 +63,12 @@ async def view(stage: Floor, **limits: Any) -> AsyncIterator[View]:
     """A service that starts anew over the stores there are."""
     stage_view = View(stage, Limits(**limits))
     await stage_view.driver.join(stage.executor.machines()[0])
-    running = asyncio.create_task(stage_view.driver.run())
+    task = asyncio.create_task(stage_view.driver.run())
     try:
         yield stage_view
     finally:
         await stage_view.driver.close()
-        await running
+        await task
 
 
 Scenario = Callable[[Floor], Awaitable[None]]
@@ -136,10 +136,10 @@ def test_old_material_goes_and_can_never_be_used(on_floor: Callable[[Scenario], 
             assert set(service.unused()) == await stored(stage) == {new}
         assert (stage.folder / "server" / "server" / "spent" / old).exists()
         # Even a grant for it is of no use: the store's spent marker decides.
-        running = await stage.executor.run(stage.grant("infer", material=old))
+        job = await stage.executor.run(stage.grant("infer", material=old))
         with pytest.raises(MaterialError):
-            await stage.ask(running, lambda client: client.infer([INPUT], material=old))
-        assert (await running.outcome()).failure == "failed"
+            await stage.ask(job, lambda client: client.infer([INPUT], material=old))
+        assert (await job.outcome()).failure == "failed"
 
     on_floor(scenario)
 

@@ -198,7 +198,7 @@ async def keep_busy(stage: Floor, machine: str, stop: asyncio.Event) -> int:
 async def die_with(nodes: Nodes, stage: Floor, material: str) -> tuple[Outcome, float]:
     """Kills beta in the middle of an inference; its outcome, and how long it took to be told."""
     cores = next(node.cores for node in stage.executor.machines() if node.name == "beta")
-    running = await stage.executor.run(
+    job = await stage.executor.run(
         stage.grant("infer", material=material, machine="beta", cores=cores)
     )
     begun, dead = threading.Event(), threading.Event()
@@ -210,11 +210,11 @@ async def die_with(nodes: Nodes, stage: Floor, material: str) -> tuple[Outcome, 
 
         return client.infer([INPUT], material=material, progress=hold)
 
-    client = asyncio.create_task(stage.ask(running, infer))
+    client = asyncio.create_task(stage.ask(job, infer))
     assert await asyncio.to_thread(begun.wait, SOON)
     start = time.monotonic()
     await asyncio.to_thread(nodes.kill, "beta")
-    outcome = await asyncio.wait_for(running.outcome(), SOON)
+    outcome = await asyncio.wait_for(job.outcome(), SOON)
     seconds = time.monotonic() - start
     dead.set()
     with pytest.raises(PeerError):

@@ -77,9 +77,9 @@ class Service:
         if material is not None and material not in await self._ready():
             say("refused", message=f"there is no material {material} for this client")
             return
-        running = await self._executor.run(grant)
-        say("go", port=running.port, worker=running.pid)
-        outcome = await running.outcome()
+        job = await self._executor.run(grant)
+        say("go", port=job.port, worker=job.pid)
+        outcome = await job.outcome()
         say(
             "outcome",
             failure=outcome.failure,

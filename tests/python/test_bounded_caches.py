@@ -59,15 +59,15 @@ def test_a_service_plans_what_there_is_and_no_more(compiled: Compiled, tmp_path:
     compiled.save(tmp_path)
     config = ModelConfig(suites=("gmw", "fss"), options={"rounds": KNOWN["rounds"]})
     version = load_version("small", 1, tmp_path, config, dealer=True)
-    planned = 0
+    count = 0
     for wish in wishes():
         with contextlib.suppress(PrivetError):
             version.ask(wish)
-            planned += 1
+            count += 1
     # Depths, truncations and sources of suite `gmw`; truncations of both kinds of `fss`.
     assert 8 <= len(version._asked) <= 3 * 2 * 2 + 2 * 2
     # The control: far more of these wishes than that can be planned.
-    assert planned > 100
+    assert count > 100
 
 
 class Told:
@@ -108,14 +108,14 @@ def test_a_gateway_keeps_few_programs_and_few_plans_of_each(compiled: Compiled) 
             name, version = (f"small{number}", None) if number % 2 else ("small", number)
             await catalog.offer(name, version)
         offer = await catalog.offer("small")
-        planned = 0
+        count = 0
         for wish in (*wishes(), *wishes()):
             options = {name: value for name, value in wish.items() if value is not None}
             with contextlib.suppress(PrivetError):
                 suite = suites.from_options(options.pop("suite", "gmw"), options)
-                offer.plan(offer.resolve(Terms(suite, version=planned)), None)
-                planned += 1
-        assert planned > 2 * MOST_PLANS
+                offer.plan(offer.resolve(Terms(suite, version=count)), None)
+                count += 1
+        assert count > 2 * MOST_PLANS
         assert 1 < len(offer._plans) <= MOST_PLANS
 
     asyncio.run(main())

@@ -19,9 +19,9 @@ MODELS = Path(__file__).resolve().parent.parent / "models"
 
 def main() -> None:
     """Reads the trained model and writes the other form of it, and its card."""
-    trained = onnx.load(str(MODELS / "docs-gpt.onnx"))
+    model = onnx.load(str(MODELS / "docs-gpt.onnx"))
     weights = {
-        tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in trained.graph.initializer
+        tensor.name: onnx.numpy_helper.to_array(tensor) for tensor in model.graph.initializer
     }
 
     def values(weight: Weight) -> Array:

@@ -78,14 +78,14 @@ def main() -> None:
     data = load_digits()
     inputs = (data.images[:, None] / 16).astype(np.float32)
     labels = data.target.astype(np.int64)
-    trained, test = split(labels, HELD_OUT, SEED)
+    training, test = split(labels, HELD_OUT, SEED)
     FOLDER.mkdir(parents=True, exist_ok=True)
     # Pixels are 0 to 16, so that bytes hold them exactly.
     raw = data.images[test].astype(np.uint8)
     np.savez_compressed(FOLDER / "held-out.npz", raw=raw, labels=labels[test])
     correct = {}
     for activation in SMOOTH:
-        weights = train(activation, inputs[trained], labels[trained])
+        weights = train(activation, inputs[training], labels[training])
         path = FOLDER / f"{activation}.onnx"
         graph = digits_smooth(activation)
         fixed = {w.name: w.law.elements for w in graph.weights if isinstance(w.law, Fixed)}
@@ -95,7 +95,7 @@ def main() -> None:
         predictions = np.argmax(np.concatenate(logits), axis=1)
         correct[activation] = int(np.sum(predictions == labels[test]))
         sys.stdout.write(f"{activation}: {correct[activation]} of {len(test)} correct\n")
-    card = {"trained_on": len(trained), "held_out": len(test), "correct": correct}
+    card = {"trained_on": len(training), "held_out": len(test), "correct": correct}
     (FOLDER / "card.json").write_text(json.dumps(card, indent=2) + "\n")
 
 

@@ -103,10 +103,12 @@ def test_squares_and_products_of_columns_keep_units(
 @pytest.mark.parametrize("client_side", [True, False])
 def test_powers_of_columns_that_differ_in_size(client_side: bool) -> None:
     """Exponents may be negative; clients compute powers in floating point."""
-    fitted = make_pipeline(PowerTransformer(), LogisticRegression()).fit(Z[:150] * 3, Y[:150] > 0.3)
+    pipeline = make_pipeline(PowerTransformer(), LogisticRegression()).fit(
+        Z[:150] * 3, Y[:150] > 0.3
+    )
     rows = [3 * row[None].astype(np.float32) for row in Z]
     compiled = compile(
-        to_onnx(fitted, rows[0]), smooth="piecewise", calibration=rows, client_side=client_side
+        to_onnx(pipeline, rows[0]), smooth="piecewise", calibration=rows, client_side=client_side
     )
     assert (compiled.program.front is not None) == client_side
     assert error(compiled, "output_probability", rows[150:]) < 2 * LIMIT

@@ -167,10 +167,10 @@ def test_a_model_that_fails_holds_up_no_other() -> None:
             len(fake.jobs) == 2 and any(event.kind == "waiting" for event in events)
         ),
     )
-    waiting = [event for event in events if event.kind == "waiting"]
-    assert {event.model for event in waiting} == {"gone"}
-    assert waiting[0].error is client.failing["gone"]
-    assert waiting[0].seconds == pytest.approx(FIRST_DELAY_SECONDS, abs=0.1)
+    delays = [event for event in events if event.kind == "waiting"]
+    assert {event.model for event in delays} == {"gone"}
+    assert delays[0].error is client.failing["gone"]
+    assert delays[0].seconds == pytest.approx(FIRST_DELAY_SECONDS, abs=0.1)
 
 
 @pytest.mark.parametrize("method", ["notify", "has_room", "bytes"])
@@ -193,9 +193,9 @@ def test_without_files_it_is_tried_again_later(
     if method != "bytes":
         # It waits for the first delay, and for twice that.
         assert time.monotonic() - start > 2 * FIRST_DELAY_SECONDS
-        waiting = [event for event in events if event.kind == "waiting"]
-        assert all(isinstance(event.error, Short) for event in waiting)
-        assert waiting
+        delays = [event for event in events if event.kind == "waiting"]
+        assert all(isinstance(event.error, Short) for event in delays)
+        assert delays
 
 
 def test_what_the_policy_does_not_accept_is_not_asked_again(

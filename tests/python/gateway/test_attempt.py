@@ -110,8 +110,8 @@ def test_an_entry_is_made_and_spent_once(
     assert report
     (portion,) = encode_portions(compiled.program, [INPUT])
     infer = {"phase": "infer", "material": material}
-    outcome, prepared = attempt(**infer).infer(portion.payload)
-    assert (outcome[0], len(outcome[1]), prepared) == (material, 1, None)
+    outcome, new_entry = attempt(**infer).infer(portion.payload)
+    assert (outcome[0], len(outcome[1]), new_entry) == (material, 1, None)
     with pytest.raises(PeerMisbehaved, match="material"):
         attempt(phase="infer").infer(portion.payload)
     with pytest.raises(MaterialError, match="used"):
@@ -170,11 +170,11 @@ def test_an_attempt_that_is_stopped_ends_soon(
     key_folder: Path, tmp_path: Path, attempt: Callable[..., Attempt]
 ) -> None:
     with socket.create_server(("127.0.0.1", 0)) as mute:
-        waiting = attempt(host="127.0.0.1", port=mute.getsockname()[1], grace=2.0)
-        threading.Timer(0.3, waiting.stop).start()
+        pending = attempt(host="127.0.0.1", port=mute.getsockname()[1], grace=2.0)
+        threading.Timer(0.3, pending.stop).start()
         start = time.monotonic()
         with pytest.raises(LinkError):
-            waiting.prepare()
+            pending.prepare()
         assert time.monotonic() - start < 5
 
 

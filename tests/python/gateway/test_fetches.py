@@ -142,13 +142,13 @@ def test_what_is_here_waits_for_no_other_fetch(play: Callable[[Act], None]) -> N
 
 def test_a_callers_timeout_holds_and_the_fetch_goes_on(play: Callable[[Act], None]) -> None:
     async def act(client: ServiceClient, service: Service) -> None:
-        with pytest.raises(JobFailed, match=r"had not come within 0\.05 s") as failed:
+        with pytest.raises(JobFailed, match=r"had not come within 0\.05 s") as excinfo:
             await client._fetch(offer("a"), TERMS, 0.05)
-        assert failed.value.outcome == "timed out"
-        waiting = asyncio.create_task(client._fetch(offer("a"), TERMS, 5.0))
+        assert excinfo.value.outcome == "timed out"
+        task = asyncio.create_task(client._fetch(offer("a"), TERMS, 5.0))
         await asyncio.sleep(0.1)
         await service.end()
-        left = await waiting
+        left = await task
         assert left is not None
         assert 0 < left < 4.9
         assert service.asked == ["a"]
@@ -173,15 +173,15 @@ def test_what_broke_off_because_the_time_was_over_is_no_cause(play: Callable[[Ac
 
 def test_a_service_that_was_restarted_is_asked_again(play: Callable[[Act], None]) -> None:
     async def act(client: ServiceClient, service: Service) -> None:
-        waiting = asyncio.create_task(client._fetch(offer("a"), TERMS))
+        task = asyncio.create_task(client._fetch(offer("a"), TERMS))
         await service.end("failed", lost=True)
         await service.end()
-        await waiting
+        await task
         assert service.asked == ["a", "a"]
-        waiting = asyncio.create_task(client._fetch(offer("a"), TERMS))
+        task = asyncio.create_task(client._fetch(offer("a"), TERMS))
         await service.end("failed")
         with pytest.raises(JobFailed, match="failed"):
-            await waiting
+            await task
         assert service.asked == ["a", "a", "a"]
 
     play(act)
@@ -200,12 +200,12 @@ def test_what_another_process_has_fetched_is_not_asked_for_again(
 
 def test_a_client_that_is_closed_ends_its_fetch(play: Callable[[Act], None]) -> None:
     async def act(client: ServiceClient, service: Service) -> None:
-        waiting = asyncio.create_task(client._fetch(offer("a"), TERMS))
+        task = asyncio.create_task(client._fetch(offer("a"), TERMS))
         while not service.updates.jobs:
             await asyncio.sleep(0.001)
         await client.close()
         with pytest.raises(JobFailed, match="was closed"):
-            await waiting
+            await task
         assert service.withdrawn == ["1"]
 
     play(act)

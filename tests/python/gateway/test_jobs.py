@@ -53,8 +53,8 @@ def test_the_reason_from_the_worker_counts_though_that_of_the_service_arrives_fi
 
     async def act() -> None:
         executor = cast(Any, Executor(seconds))
-        nothing = cast(Any, SimpleNamespace())
-        request = Request("a", nothing, nothing, executor, [nothing], lambda _: None)
+        placeholder = cast(Any, SimpleNamespace())
+        request = Request("a", placeholder, placeholder, executor, [placeholder], lambda _: None)
         request._begin(cast(Any, SimpleNamespace(phase="prepare", job="a/pre#1", suite="gmw")))
         await asyncio.sleep(0)
         request.end("failed", "the session failed")

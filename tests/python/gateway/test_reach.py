@@ -177,13 +177,13 @@ def test_waiting_for_a_service_that_is_away(certs: Path) -> None:
             with pytest.raises(NotReached, match="nobody listens there") as error:
                 await calls.reach()
             assert error.value.is_away
-            waiting = asyncio.create_task(calls.reach(30.0, errors.append))
+            task = asyncio.create_task(calls.reach(30.0, errors.append))
             while not errors:
                 await asyncio.sleep(0.01)
             app = web.Application()
             app.router.add_get("/v2/health/live", _live)
             async with serving(app, "127.0.0.1", port, trusting(certs), shutdown=0.1):
-                await waiting
+                await task
         finally:
             await calls.close()
         return errors

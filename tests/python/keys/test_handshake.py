@@ -107,9 +107,9 @@ def test_client_refuses_another_host(keys: KeyPaths, hostname: str) -> None:
 
 
 def test_server_refuses_a_client_without_certificate(keys: KeyPaths) -> None:
-    nobody = context(ssl.Purpose.SERVER_AUTH, keys.ca, None)
+    anonymous = context(ssl.Purpose.SERVER_AUTH, keys.ca, None)
     with pytest.raises((ssl.SSLError, OSError)):
-        shake(server_side(keys), nobody, "localhost")
+        shake(server_side(keys), anonymous, "localhost")
 
 
 def test_server_refuses_a_client_of_another_authority(keys: KeyPaths, tmp_path: Path) -> None:

@@ -158,12 +158,12 @@ def test_force_replaces_everything_even_a_kept_authority_key(tmp_path: Path) -> 
 
 
 def test_force_does_not_write_through_a_link(tmp_path: Path) -> None:
-    outside = tmp_path / "outside"
-    outside.write_text("untouched")
+    file = tmp_path / "outside"
+    file.write_text("untouched")
     (tmp_path / "keys").mkdir()
-    (tmp_path / "keys" / "server.key").symlink_to(outside)
+    (tmp_path / "keys" / "server.key").symlink_to(file)
     paths = make(tmp_path / "keys", force=True)
-    assert outside.read_text() == "untouched"
+    assert file.read_text() == "untouched"
     assert not paths.server_key.is_symlink()
 
 

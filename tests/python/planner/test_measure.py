@@ -120,11 +120,11 @@ def test_suite_stream_is_measured_as_planned(name: str, batch: int, tmp_path: Pa
     (record,), skipped = measure(plan_cases([MODEL], settings([name]), [batch]), tmp_path)
     assert skipped == []
     program = compile(MODEL, batch=record.setting.compiled_batch(batch)).program
-    planned = record.setting.config.cost(program, batch)
+    plan = record.setting.config.cost(program, batch)
     for phase in ("offline", "online"):
-        actual, foretold = getattr(record, phase), getattr(planned, phase)
+        actual, forecast = getattr(record, phase), getattr(plan, phase)
         for figure in ("bytes_client", "bytes_server", "rounds", "work"):
-            assert getattr(actual, figure) == getattr(foretold, figure), (phase, figure)
+            assert getattr(actual, figure) == getattr(forecast, figure), (phase, figure)
         assert actual.cpu_seconds is not None
         assert actual.cpu_seconds > 0
     assert min(record.material_bytes.values()) > 0
@@ -153,14 +153,14 @@ def test_a_cohort_sends_what_is_planned(refreshes: bool, tmp_path: Path) -> None
     )
     assert skipped == []
     widths = Ckks.precision
-    planned = record.setting.config.cost(compile(model, **vars(widths)).program)
-    assert (planned.online.work["bytes of refreshes"] > 0) == refreshes
-    assert record.offline.rounds == planned.offline.rounds
-    assert record.online.rounds == planned.online.rounds
+    plan = record.setting.config.cost(compile(model, **vars(widths)).program)
+    assert (plan.online.work["bytes of refreshes"] > 0) == refreshes
+    assert record.offline.rounds == plan.offline.rounds
+    assert record.online.rounds == plan.online.rounds
     for name in ("bytes_client", "bytes_server"):
         for phase in ("offline", "online"):
             traffic = getattr(getattr(record, phase), name)
-            expected = getattr(getattr(planned, phase), name)
+            expected = getattr(getattr(plan, phase), name)
             # Headers, greetings, and what members sign.
             assert expected <= traffic <= expected + 20_000, (phase, name)
     assert set(record.peak_mb) == {"client", "coordinator", "member"}

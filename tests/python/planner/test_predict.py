@@ -77,8 +77,8 @@ def test_the_extension_is_the_one_that_the_parties_choose(link: str) -> None:
     prediction = on_network(
         costed(setting.config.cost(compiled.program), "a", "", setting, 1), network
     )
-    planned = Gmw(rounds="blocks").native(compiled.program.to_public_bytes(), Link(link))
-    forecast = suites.forecast(planned)
+    plan = Gmw(rounds="blocks").native(compiled.program.to_public_bytes(), Link(link))
+    forecast = suites.forecast(plan)
     assert prediction.extension == forecast.extension
     assert prediction.offline.bytes_client == forecast.offline_bytes_client
     assert prediction.offline.bytes_server == forecast.offline_bytes_server
@@ -119,8 +119,8 @@ def test_homomorphic_suites_are_slowed_down_as_well(tmp_path: Path) -> None:
     cases = plan_cases(
         [MODELS / "digits-smooth" / "square.onnx"], settings(["ckks"]), [1], [None, network]
     )
-    streamed = settings(["stream", "stream-bfv"])
-    cases += plan_cases([MODELS / "breast-mlp.onnx"], streamed, [1], [None, network])
+    stream_settings = settings(["stream", "stream-bfv"])
+    cases += plan_cases([MODELS / "breast-mlp.onnx"], stream_settings, [1], [None, network])
     records, skipped = measure(cases, tmp_path)
     assert skipped == []
     comparisons = compare(records)
@@ -143,12 +143,12 @@ def test_homomorphic_suites_are_slowed_down_as_well(tmp_path: Path) -> None:
         if (comparison.setting, comparison.phase) == ("ckks", "online")
     )
     assert keys.predicted > answer.predicted + 0.5  # keys of some MB travel, too
-    waiting = [
+    ratios = [
         comparison.measured / comparison.predicted
         for comparison in comparisons
         if comparison.phase == "online"
     ]
-    assert min(waiting) > 0.5
+    assert min(ratios) > 0.5
 
 
 def test_errors_are_median_and_95th_percentile(record: MakeRecord) -> None:

@@ -97,10 +97,10 @@ def test_a_client_that_refuses_says_nothing_to_the_server(scene: Scene) -> None:
 def test_a_client_waits_for_another_process(scene: Scene) -> None:
     with pytest.raises(MaterialError, match="after 1 s"):
         scene.infer(when_dry="wait", timeout=1)
-    later = threading.Timer(0.5, scene.fill, (1,))
-    later.start()
+    timer = threading.Timer(0.5, scene.fill, (1,))
+    timer.start()
     result = scene.infer(when_dry="wait")
-    later.join()
+    timer.join()
     assert result.dry is not None
     assert result.dry.action == "waited"
     assert result.offline is None

@@ -140,11 +140,11 @@ def test_a_server_refuses_the_next_request_of_a_connected_client(
 def test_a_dealer_turns_a_revoked_party_away(pair: Path, tmp_path: Path) -> None:
     path = tmp_path / "revoked"
     path.write_text(keys.fingerprint(pair / "client.pem"))
-    failed: list[str] = []
+    errors: list[str] = []
     with Dealer(
         Credentials.from_directory(pair, "dealer"),
         revoked=path,
-        on_dealt=lambda report: failed.append(str(report.error)),
+        on_dealt=lambda report: errors.append(str(report.error)),
     ) as dealer:
         dealer.start()
         compiled = small_model()
@@ -169,7 +169,7 @@ def test_a_dealer_turns_a_revoked_party_away(pair: Path, tmp_path: Path) -> None
                 client.prepare()
             with suppress(PrivetError):
                 client.close()
-    assert any("revoked" in text for text in failed)
+    assert any("revoked" in text for text in errors)
 
 
 def test_the_control_plane_refuses_and_ends_what_runs(

@@ -79,10 +79,10 @@ def test_a_client_that_waits_outlasts_the_servers_patience(
 ) -> None:
     monkeypatch.setattr(client_module, "FRESH_SECONDS", 1.0)
     server = serve(timeout=1)
-    with client(server, when_dry="wait") as waiting:
+    with client(server, when_dry="wait") as patient:
         results: list[str] = []
         thread = threading.Thread(
-            target=lambda: results.append(waiting.infer([INPUT]).material), daemon=True
+            target=lambda: results.append(patient.infer([INPUT]).material), daemon=True
         )
         thread.start()
         time.sleep(2)

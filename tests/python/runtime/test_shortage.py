@@ -110,14 +110,14 @@ def test_a_listener_that_has_no_thread_for_a_peer_goes_on(
 ) -> None:
     keys.make(tmp_path / "keys")
     reports: list[Short] = []
-    failed: list[tuple[str, PrivetError]] = []
+    failures: list[tuple[str, PrivetError]] = []
     acceptor = Acceptor(
         Credentials.from_directory(tmp_path / "keys", "server"),
         "127.0.0.1",
         0,
         5.0,
         lambda connection, peer: None,
-        lambda peer, error: failed.append((peer, error)),
+        lambda peer, error: failures.append((peer, error)),
         short=reports.append,
     )
     acceptor.start()
@@ -131,7 +131,7 @@ def test_a_listener_that_has_no_thread_for_a_peer_goes_on(
         assert peer.recv(1) == b"", "it is closed, and need not wait"
     monkeypatch.setattr(threading.Thread, "start", start)
     assert "threads" in str(reports[0])
-    assert failed[0][0] == ""
+    assert failures[0][0] == ""
     with socket.create_connection(acceptor.address, timeout=10) as peer:
         peer.sendall(b"this is no TLS")
         peer.settimeout(10)
@@ -139,7 +139,7 @@ def test_a_listener_that_has_no_thread_for_a_peer_goes_on(
             pass
     # Its thread tells of it after it has closed the connection.
     deadline = time.monotonic() + 10
-    while failed[-1][0] == "" and time.monotonic() < deadline:
+    while failures[-1][0] == "" and time.monotonic() < deadline:
         time.sleep(0.01)
     acceptor.close()
-    assert failed[-1][0] != "", "a thread greeted it"
+    assert failures[-1][0] != "", "a thread greeted it"

@@ -38,7 +38,7 @@ def delays(policy: str) -> list[float]:
         profiles.set(Key("m", "fss", 1, phase), Demand(1, 1000, seconds))
     scheduler = Scheduler([Machine("here", CORES, GIB)], profiles, named(policy), Limits())
     requests: dict[str, tuple[float, str]] = {}
-    running: list[tuple[float, str, Phase, float]] = []
+    jobs: list[tuple[float, str, Phase, float]] = []
     waits: list[float] = []
     count, now = 0, 0.0
 
@@ -55,13 +55,13 @@ def delays(policy: str) -> list[float]:
             if isinstance(action, Start):
                 factor = draw.lognormvariate(-SPREAD * SPREAD / 2, SPREAD)
                 duration = SECONDS[action.phase] * factor
-                heapq.heappush(running, (now + duration, action.job, action.phase, duration))
+                heapq.heappush(jobs, (now + duration, action.job, action.phase, duration))
             elif isinstance(action, Ended):
                 start, client = requests.pop(action.id)
                 if now > FIRST:
                     waits.append(now - start)
                 ask(client)
-        now, job, phase, duration = heapq.heappop(running)
+        now, job, phase, duration = heapq.heappop(jobs)
         material = job if phase is Phase.PRE else None
         scheduler.finished(now, job, Usage(duration, 1000, 1000), material)
     return waits

@@ -158,10 +158,10 @@ class World:
 
     def end_job(self) -> None:
         """A job finishes or fails; those that were stopped mostly fail."""
-        running = list(self.audit.running)
-        if not running:
+        jobs = list(self.audit.running)
+        if not jobs:
             return self.wait()
-        job = self.random.choice(running)
+        job = self.random.choice(jobs)
         start = self.audit.running[job]
         was_stopped = job in self.audit.stopped
         self.now += self.random.random()
@@ -191,9 +191,9 @@ class World:
         """Time passes, at most to the next thing that is due."""
         if self._watched:
             self._lateness()
-        later = self.now + self.random.choice((0.1, 1.0, 10.0, 100.0))
+        next_time = self.now + self.random.choice((0.1, 1.0, 10.0, 100.0))
         due = self.scheduler.next_event_at()
-        self.now = later if due is None else max(self.now, min(later, due))
+        self.now = next_time if due is None else max(self.now, min(next_time, due))
         self.decide()
 
     def cancel(self) -> None:

@@ -19,12 +19,12 @@ CLIENT = "ab" * 32
 def test_the_job_of_a_session_that_breaks_off_fails(
     error: Exception, caplog: pytest.LogCaptureFixture
 ) -> None:
-    failed: list[PrivetError] = []
+    errors: list[PrivetError] = []
     short: list[PrivetError] = []
     over: list[bool] = []
 
     def fail(error: PrivetError) -> bool:
-        failed.append(error)
+        errors.append(error)
         return True
 
     def serve(*_: object) -> None:
@@ -45,8 +45,8 @@ def test_the_job_of_a_session_that_breaks_off_fails(
     port._native = SimpleNamespace(serve=serve)
     with caplog.at_level(logging.ERROR, "privet"):
         port._session(cast(Any, SimpleNamespace(stopper=lambda: None)), CLIENT)
-    assert (len(failed), over) == (1, [True])
-    assert "SECRET" not in str(failed[0])
+    assert (len(errors), over) == (1, [True])
+    assert "SECRET" not in str(errors[0])
     assert bool(short) == isinstance(error, MemoryError)
     (line,) = caplog.records
     assert type(error).__name__ in vars(line)["trace"][0]

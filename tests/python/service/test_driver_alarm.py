@@ -44,7 +44,7 @@ def test_what_is_due_is_decided_then_whatever_else_wakes_the_driver() -> None:
         none: Any = None
         executor: Any = Nowhere()
         driver = Driver(scheduler, executor, none, none, find=none, changed=none, joined=none)
-        running = asyncio.create_task(driver.run())
+        task = asyncio.create_task(driver.run())
         await asyncio.sleep(0.02)
         # What is due earlier is heard of while an alarm for later is set, and the other way round.
         scheduler._times[:0] = times[:2]
@@ -62,6 +62,6 @@ def test_what_is_due_is_decided_then_whatever_else_wakes_the_driver() -> None:
             while scheduler.decided[-1] < scheduler._times[0]:
                 await asyncio.sleep(0.01)
         await driver.close()
-        await running
+        await task
 
     asyncio.run(main())

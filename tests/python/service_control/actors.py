@@ -223,7 +223,7 @@ async def scene(
     service = Service(replace(defaults, **settings), executor, compiler or build, "0.0")
     await service.start()
     app = make_app(service, gate or Gate())
-    running = asyncio.create_task(service.run())
+    task = asyncio.create_task(service.run())
     try:
         async with serving(app, "127.0.0.1", 0, tls(keys), shutdown=0.1, bounds=connections) as (
             host,
@@ -235,4 +235,4 @@ async def scene(
                 service.leave()
     finally:
         await service.close()
-        await running
+        await task

@@ -56,9 +56,9 @@ async def fetched(testbed: Scene, caller: ServiceCaller, **outcome: Any) -> Any:
     status, job, _ = await fetch(caller)
     assert status == 202, job
     path = f"/v2/jobs/{job['id']}"
-    running = await testbed.executor.granted("fetch")
+    fetch_job = await testbed.executor.granted("fetch")
     assert (await caller.good("GET", path))["state"] == "fetching"
-    testbed.executor.finish(running.job, **outcome)
+    testbed.executor.finish(fetch_job.job, **outcome)
     document = await caller.good("GET", path)
     while document["state"] != "ended":
         document = await caller.good("GET", f"{path}?wait=5&seen={document['sequence']}")
@@ -95,8 +95,8 @@ def test_a_fetch_is_a_job_on_one_core_and_no_answer(play: Play) -> None:
         document = await fetched(testbed, caller, seconds=0.01)
         assert (document["kind"], document["outcome"]) == ("fetch", "done")
         assert document["encrypts"] == "weights"
-        (running,) = testbed.executor.jobs.values()
-        grant = running.grant
+        (fetch_job,) = testbed.executor.jobs.values()
+        grant = fetch_job.grant
         assert (grant.phase, grant.material, len(grant.cores)) == ("fetch", None, 1)
         assert grant.suite == "gmw log exact kept-weights"
         # What a quick link took is not held against the next.
@@ -117,14 +117,14 @@ def test_a_client_fetches_one_at_a_time_and_not_again_and_again(
 ) -> None:
     async def act(testbed: Scene, caller: ServiceCaller) -> None:
         assert (await fetch(caller))[0] == 202
-        running = await testbed.executor.granted("fetch")
+        fetch_job = await testbed.executor.granted("fetch")
         for _ in range(2):
             status, answer, headers = await fetch(caller)
             assert (status, int(headers["Retry-After"])) == (429, 5), answer
         async with ServiceCaller(testbed.address, key_folder, folder / "o", "operator") as other:
             # Of two cores one is for others.
             assert (await fetch(other))[0] == 429
-            testbed.executor.finish(running.job)
+            testbed.executor.finish(fetch_job.job)
             for _ in range(FETCHES - 1):
                 await fetched(testbed, caller)
             status, answer, headers = await fetch(caller)

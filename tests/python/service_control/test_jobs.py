@@ -184,10 +184,10 @@ def test_a_client_that_does_not_come_has_less_time_the_next_time(
         for _ in range(3):
             id = await caller.request("digits")
             job = await until(caller, id, "preparing")
-            granted = await testbed.executor.granted("prepare")
-            assert job["go"][0]["grace"] == granted.grant.grace
-            graces.append(granted.grant.grace)
-            testbed.executor.fail(granted.job, failure)
+            preparation = await testbed.executor.granted("prepare")
+            assert job["go"][0]["grace"] == preparation.grant.grace
+            graces.append(preparation.grant.grace)
+            testbed.executor.fail(preparation.job, failure)
             await until(caller, id, "ended")
         assert graces == [5.0, 2.5, LEAST_GRACE]
         # Whoever comes has all the time again; also who came and failed loses none.
@@ -396,9 +396,9 @@ def test_a_request_that_waits_is_told_when_to_come(play: Callable[..., None]) ->
         assert (job["id"], job["go"][0]["phase"]) == (answer["id"], "prepare")
         # The end of the preparation is told with what follows from it, and not by itself.
         path = f"/v2/jobs?wait=10&seen={answer['news']['sequence']}"
-        waiting = asyncio.create_task(caller.good("GET", path))
+        task = asyncio.create_task(caller.good("GET", path))
         testbed.executor.finish(job["go"][0]["job"], material="a" * 32)
-        (job,) = (await waiting)["jobs"]
+        (job,) = (await task)["jobs"]
         assert (job["state"], [go["phase"] for go in job["go"]]) == ("inferring", ["infer"])
         # A request that nobody can come to yet is answered when its time is over.
         brief = await caller.good("POST", "/v2/models/digits/requests", {"wait": 0.1, "seen": 0})
@@ -421,11 +421,11 @@ def test_calls_for_updates_wait_and_tell_each_change_once(play: Callable[..., No
     async def act(testbed: Scene, caller: ServiceCaller) -> None:
         quiet = await caller.good("GET", "/v2/jobs?wait=0.1")
         assert quiet == {"sequence": 0, "jobs": []}
-        waiting = asyncio.create_task(caller.good("GET", "/v2/jobs?wait=10"))
+        task = asyncio.create_task(caller.good("GET", "/v2/jobs?wait=10"))
         await asyncio.sleep(0.1)
-        assert not waiting.done()
+        assert not task.done()
         id = await caller.request("digits")
-        updates = await waiting
+        updates = await task
         assert [job["id"] for job in updates["jobs"]] == [id]
         await until(caller, id, "preparing")
         sequence = (await caller.good("GET", "/v2/jobs"))["sequence"]

@@ -120,15 +120,15 @@ def test_the_timeline_has_a_bar_for_each_job_on_each_core(look: Callable[..., No
     async def act(testbed: Scene, page: Page) -> None:
         submit(testbed, 1)
         await page.wait_for_selector("rect.bar.pre")
-        prepared = await testbed.executor.granted("prepare")
-        testbed.executor.finish(prepared.job)
+        preparation = await testbed.executor.granted("prepare")
+        testbed.executor.finish(preparation.job)
         inferring = await testbed.executor.granted("infer")
         await page.wait_for_selector("rect.bar.on")
         testbed.executor.fail(inferring.job, "failed")
         await page.wait_for_selector("rect.bar.on.failed")
         assert await page.eval_on_selector_all("rect.track", "bars => bars.length") == 2
         # In one look, since all moves with the time.
-        gap = await page.evaluate(GAP, [prepared.job, inferring.job])
+        gap = await page.evaluate(GAP, [preparation.job, inferring.job])
         assert gap >= -1.5
         await page.hover(f"rect[data-job='{inferring.job}']")
         await says(page, "#readout", "T_on of digits/1")
@@ -145,8 +145,8 @@ def timeless(text: str) -> str:
 def test_the_timeline_works_by_keyboard(look: Callable[..., None]) -> None:
     async def act(testbed: Scene, page: Page) -> None:
         submit(testbed, 1)
-        prepared = await testbed.executor.granted("prepare")
-        testbed.executor.finish(prepared.job)
+        preparation = await testbed.executor.granted("prepare")
+        testbed.executor.finish(preparation.job)
         inferring = await testbed.executor.granted("infer")
         await page.wait_for_selector("rect.bar.on")
         await page.focus("#timeline")
@@ -162,7 +162,7 @@ def test_the_timeline_works_by_keyboard(look: Callable[..., None]) -> None:
 
         steps = ["ArrowLeft", "ArrowLeft", "ArrowLeft", "ArrowRight", "ArrowRight", "Home", "End"]
         places = [await chosen(key) for key in steps]
-        first, last = prepared.job, inferring.job
+        first, last = preparation.job, inferring.job
         assert places == [last, first, first, last, last, first, last]
         await says(page, "#readout", "T_on of digits/1")
         # What is drawn anew each second keeps the choice, and other keys go where they belong.

@@ -67,12 +67,12 @@ def test_requests_are_counted_over_modes_and_restarts_and_notices_are_not(play: 
         await caller.good("POST", "/v2/models/digits/requests", {**ONE_BIT, "key": "once"})
         # The same call again is no other answer.
         await caller.good("POST", "/v2/models/digits/requests", {**ONE_BIT, "key": "once"})
-        admitted = len(testbed.service.jobs.open())
+        count = len(testbed.service.jobs.open())
         for body in ({}, ONE_BIT):
             status, answer, headers = await caller.ask("POST", "/v2/models/digits/requests", body)
             assert (status, answer["reason"]) == (429, "answers")
             assert 3000 < int(headers["Retry-After"]) <= 3600
-        assert len(testbed.service.jobs.open()) == admitted
+        assert len(testbed.service.jobs.open()) == count
         await caller.good("POST", "/v2/models/digits/notices", {})
 
     play(one, accepts=accepts)

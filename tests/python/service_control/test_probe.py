@@ -22,9 +22,9 @@ def test_the_probe_listener_answers_health_and_metrics_alone() -> None:
     async def act() -> None:
         async with TestClient(TestServer(probe_app(cast(Service, service)))) as client:
             assert (await client.get("/v2/health/live")).status == 200
-            waiting = await client.get("/v2/health/ready")
+            response = await client.get("/v2/health/ready")
             reply = {"ready": False, "reason": "it starts"}
-            assert (waiting.status, await waiting.json()) == (503, reply)
+            assert (response.status, await response.json()) == (503, reply)
             assert (await client.get("/v2/health/ready")).status == 200
             assert await (await client.get("/metrics")).text() == "privet_up 1\n"
             for path in ("/v2/models/digits", "/", "/v2/jobs"):

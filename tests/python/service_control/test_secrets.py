@@ -167,8 +167,8 @@ def test_the_service_repeats_no_secret(folder: Path, key_folder: Path, program: 
     with logged() as (json_log, plain):
         asyncio.run(main())
     text = json_log.getvalue()
-    everything: list[bytes | str] = [text, *documents, *answers]
-    for output in everything:
+    outputs: list[bytes | str] = [text, *documents, *answers]
+    for output in outputs:
         assert leaks(output) == [], output
     # Nor does Python's own format show them: the records themselves do not hold them.
     assert leaks(plain.getvalue()) == []
@@ -210,8 +210,8 @@ def test_the_gateway_repeats_no_input(folder: Path) -> None:
     with logged() as (json_log, plain):
         asyncio.run(main())
     assert answers
-    everything: list[bytes | str] = [json_log.getvalue(), *answers]
-    for output in everything:
+    outputs: list[bytes | str] = [json_log.getvalue(), *answers]
+    for output in outputs:
         assert leaks(output) == [], output
     assert "a call failed" in plain.getvalue()
 

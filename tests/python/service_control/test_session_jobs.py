@@ -209,11 +209,11 @@ def test_keys_wait_for_the_memory_of_another_session(play: Play, smooth: Path) -
     async def act(stage: Stage) -> None:
         async with stage.client() as first, stage.client() as second, stage.caller() as caller:
             _, job, inference = await stage.waiting(first, caller)
-            later = asyncio.create_task(second.infer("smooth", [X], terms=TERMS))
+            task = asyncio.create_task(second.infer("smooth", [X], terms=TERMS))
             await eventually(lambda: stage.lengths() == (1, 1))
             stage.executor.finish(job.job)
             assert_right(await inference)
-            assert_right(await later)
+            assert_right(await task)
 
     # The process, one client, and the job of the other model: no second set of keys.
     sizes = measure(smooth)

@@ -27,10 +27,10 @@ def entry(stages: Stages, weights: bytes, keys: Path) -> tuple[MaterialBlinding,
     material, _ = PreparingData(public, files[1], 30.0).prepare(endpoint, name_of(b"\x01" * 16, 3))
     fetching.join()
     model.close()
-    prepared = results[0]
-    assert prepared is not None
-    assert (prepared.session, prepared.number) == (b"\x01" * 16, 3)
-    return MaterialBlinding(stages, prepared.material), Masks(3, stages.row_bytes, material)
+    material_entry = results[0]
+    assert material_entry is not None
+    assert (material_entry.session, material_entry.number) == (b"\x01" * 16, 3)
+    return MaterialBlinding(stages, material_entry.material), Masks(3, stages.row_bytes, material)
 
 
 def blindings(

@@ -44,10 +44,10 @@ def test_an_entry_that_cannot_be_taken_is_logged_and_the_next_one_comes(
     async def main() -> None:
         second = asyncio.Event()
 
-        def accept(prepared: Prepared) -> None:
-            if prepared.number == 1:
+        def accept(entry: Prepared) -> None:
+            if entry.number == 1:
                 raise KeyError("SECRET")
-            numbers.append(prepared.number)
+            numbers.append(entry.number)
             second.set()
 
         receiver = PreprocessingReceiver(cast(Any, Pool()), cast(Any, SimpleNamespace()))

@@ -57,8 +57,8 @@ class Toy(Suite):
         return (Job("infer", "prediction", ("client", "server")),)
 
     def plan(self, program: Program, link: Link | None = None) -> Planned:
-        nothing = Security((), 0.0, (), None, None, None, "", None, ())
-        return Planned(self, {"plan": {"times": self.times}}, lambda: nothing, ("In the clear.",))
+        security = Security((), 0.0, (), None, None, None, "", None, ())
+        return Planned(self, {"plan": {"times": self.times}}, lambda: security, ("In the clear.",))
 
     def run_local(self, job: LocalJob) -> LocalResult:
         result = execute(job.compiled.program, job.compiled.weights, job.inputs)

@@ -29,15 +29,15 @@ ONES = np.ones((1, 3))
 
 def test_encoding_rounds_to_nearest(program: Program) -> None:
     reals = np.array([[0.4, 0.6, -0.6]]) / 4096
-    encoded = encode_input(program, {"x1": ONES, "x0": reals})
-    assert [array.tolist() for array in encoded] == [[[0, 1, -1]], [[4096] * 3]]
-    assert encoded[0].dtype == np.int64
+    arrays = encode_input(program, {"x1": ONES, "x0": reals})
+    assert [array.tolist() for array in arrays] == [[[0, 1, -1]], [[4096] * 3]]
+    assert arrays[0].dtype == np.int64
 
 
 @pytest.mark.parametrize("kind", [np.float32, np.float16, np.int32, np.uint8])
 def test_number_types(program: Program, kind: Any) -> None:
-    encoded = encode_input(program, [ONES.astype(kind), ONES])
-    np.testing.assert_array_equal(encoded[0], encoded[1])
+    arrays = encode_input(program, [ONES.astype(kind), ONES])
+    np.testing.assert_array_equal(arrays[0], arrays[1])
 
 
 @pytest.mark.parametrize(
@@ -194,8 +194,8 @@ def test_stated_ranges_replace_measured_ones() -> None:
 
 def test_softmax_of_large_logits_is_finite() -> None:
     program = compile(single("Softmax", [(1, 3)]), input_range=(-1000, 1000)).program
-    decoded = decode_output(program, [np.array([[1000 << 12, 0, -1000 << 12]])])
-    np.testing.assert_allclose(decoded["y0"], [[1, 0, 0]], atol=1e-12)
+    outputs = decode_output(program, [np.array([[1000 << 12, 0, -1000 << 12]])])
+    np.testing.assert_allclose(outputs["y0"], [[1, 0, 0]], atol=1e-12)
 
 
 def test_weights_that_are_not_finite_are_refused() -> None:

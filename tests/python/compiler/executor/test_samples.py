@@ -23,11 +23,11 @@ def program(batch: int) -> Program:
 
 def test_the_last_sample_fills_up_and_is_dropped_again() -> None:
     inputs = {"a": np.arange(6).reshape(2, 3), "b": np.full((2, 3), 2.0)}
-    filled, count = fill(program(5), inputs)
+    arrays, count = fill(program(5), inputs)
     assert count == 2
-    assert {name: array.shape for name, array in filled.items()} == {"a": (5, 3), "b": (5, 3)}
-    assert filled["a"].tolist() == [[0, 1, 2], *[[3, 4, 5]] * 4]
-    assert [sample["b"].tolist() for sample in split(filled, count)] == [[[2.0] * 3]] * 2
+    assert {name: array.shape for name, array in arrays.items()} == {"a": (5, 3), "b": (5, 3)}
+    assert arrays["a"].tolist() == [[0, 1, 2], *[[3, 4, 5]] * 4]
+    assert [sample["b"].tolist() for sample in split(arrays, count)] == [[[2.0] * 3]] * 2
     (output,) = trim(program(5), [np.arange(15).reshape(5, 3)], count)
     assert output.tolist() == [[0, 1, 2], [3, 4, 5]]
 
@@ -59,9 +59,9 @@ def test_samples_that_do_not_fit(a: Any, problem: str) -> None:
 
 
 def test_a_program_for_one_sample_takes_its_inputs_as_they_are() -> None:
-    filled, count = fill(program(1), [np.zeros((4, 3)), np.zeros(3)])
+    arrays, count = fill(program(1), [np.zeros((4, 3)), np.zeros(3)])
     assert count == 1
-    assert [array.shape for array in filled.values()] == [(4, 3), (3,)]
+    assert [array.shape for array in arrays.values()] == [(4, 3), (3,)]
 
 
 def test_portions_hold_what_one_inference_takes() -> None:

@@ -21,10 +21,10 @@ DIGITS = Path(__file__).parents[4] / "zoo" / "models" / "digits-cnn.onnx"
 def test_a_truncation_rounds_at_random_without_a_bias() -> None:
     generator = np.random.default_rng(1)
     x = generator.integers(-(1 << 30), 1 << 30, size=200_000)
-    rounded = PrivateArithmetic(rng=generator).truncate(x, 12)
-    assert set(np.unique(rounded - (x >> 12))) == {0, 1}
+    values = PrivateArithmetic(rng=generator).truncate(x, 12)
+    assert set(np.unique(values - (x >> 12))) == {0, 1}
     # Six standard deviations of a mean of so many errors below one unit.
-    assert abs(float((rounded - x / 4096).mean())) < 6 * 0.41 / 200_000**0.5 + 2**-12
+    assert abs(float((values - x / 4096).mean())) < 6 * 0.41 / 200_000**0.5 + 2**-12
 
 
 def test_an_exact_truncation_is_the_floor() -> None:

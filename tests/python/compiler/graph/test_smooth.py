@@ -133,8 +133,10 @@ def test_a_function_of_a_function() -> None:
     np.testing.assert_allclose(outer.after(inner)(x), (3 * x + 1) * np.tanh(3 * x + 1))
 
 
-def values(fitted: Any, x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
-    return np.asarray(np.polynomial.chebyshev.chebval(x / fitted.bound, fitted.coefficients))
+def values(polynomial: Any, x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    return np.asarray(
+        np.polynomial.chebyshev.chebval(x / polynomial.bound, polynomial.coefficients)
+    )
 
 
 @given(
@@ -145,19 +147,21 @@ def values(fitted: Any, x: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
 @settings(deadline=None)
 def test_fits_keep_their_error_on_the_whole_interval(name: str, reach: float, error: float) -> None:
     function = Function((Step(name, (0,)),))
-    fitted = fit(function, reach, 1.5, error)
-    assert fitted is not None
-    assert fitted.bound == 1.5 * reach
-    x = np.linspace(-fitted.bound, fitted.bound, 999)
+    polynomial = fit(function, reach, 1.5, error)
+    assert polynomial is not None
+    assert polynomial.bound == 1.5 * reach
+    x = np.linspace(-polynomial.bound, polynomial.bound, 999)
     largest = np.abs(function(x)).max()
-    assert np.abs(values(fitted, x) - function(x)).max() <= 1.01 * error * largest
+    assert np.abs(values(polynomial, x) - function(x)).max() <= 1.01 * error * largest
 
 
 def test_degrees_fill_their_depth() -> None:
     for error in (2.0**-4, 2.0**-8, 2.0**-12, 2.0**-16):
-        fitted = fit(Function((Step("softplus", (0,)),)), 4.0, 2.0, error)
-        assert fitted is not None
-        assert fitted.degree <= 2 or fitted.degree + 1 == 1 << fitted.degree.bit_length()
+        polynomial = fit(Function((Step("softplus", (0,)),)), 4.0, 2.0, error)
+        assert polynomial is not None
+        assert (
+            polynomial.degree <= 2 or polynomial.degree + 1 == 1 << polynomial.degree.bit_length()
+        )
 
 
 def test_a_fit_is_not_widened_to_where_the_function_explodes() -> None:
@@ -169,11 +173,11 @@ def test_a_fit_is_not_widened_to_where_the_function_explodes() -> None:
         steps.append(Step("sub", (len(steps), older)))
         older, newer = newer, len(steps)
     function = Function(tuple(steps))
-    fitted = fit(function, 0.95, 2.0, 2.0**-10)
-    assert fitted is not None
-    assert 0.95 <= fitted.bound < 1.1
+    polynomial = fit(function, 0.95, 2.0, 2.0**-10)
+    assert polynomial is not None
+    assert 0.95 <= polynomial.bound < 1.1
     x = np.linspace(-0.95, 0.95, 99)
-    np.testing.assert_allclose(values(fitted, x), function(x), atol=0.1)
+    np.testing.assert_allclose(values(polynomial, x), function(x), atol=0.1)
 
 
 def test_what_no_polynomial_follows_is_refused() -> None:

@@ -127,10 +127,10 @@ def near_tests(proto: onnx.ModelProto, x: Array, count: int = 400) -> Array:
     """Rows of `x` with numbers at the thresholds of trees and up to two floats beside."""
     rng = np.random.default_rng(3)
     rows = x[rng.integers(len(x), size=count)].copy()
-    folded = fold_scalers(proto)
-    tables = trace(folded.graph)
-    inputs = [entry.name for entry in folded.graph.input]
-    for node in folded.graph.node:
+    result = fold_scalers(proto)
+    tables = trace(result.graph)
+    inputs = [entry.name for entry in result.graph.input]
+    for node in result.graph.node:
         if not node.op_type.startswith("TreeEnsemble"):
             continue
         columns = tables[node.input[0]].columns

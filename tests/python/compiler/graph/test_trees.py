@@ -188,7 +188,7 @@ def test_missing_values_are_refused_where_something_else_handles_them(kind: str)
     if kind == "Imputer":  # what multiplies columns of its result does not become part of trees
         constant = onnx.numpy_helper.from_array(np.eye(2, dtype=np.float32), "one")
         model.graph.initializer.append(constant)
-        filled = [
+        steps = [
             node("Imputer", ["x"], ["m"], domain="ai.onnx.ml", **IMPUTED),
             node("MatMul", ["m", "one"], ["z"]),
         ]
@@ -196,9 +196,9 @@ def test_missing_values_are_refused_where_something_else_handles_them(kind: str)
         model.graph.initializer.append(
             onnx.numpy_helper.from_array(np.array([0.5], np.float32), "half")
         )
-        filled = [node("IsNaN", ["x"], ["m"]), node("Where", ["m", "half", "x"], ["z"])]
+        steps = [node("IsNaN", ["x"], ["m"]), node("Where", ["m", "half", "x"], ["z"])]
     model.graph.node[0].input[0] = "z"
-    for entry in reversed(filled):
+    for entry in reversed(steps):
         model.graph.node.insert(0, entry)
     x = np.array([[1.0, 0.5]], np.float32)
     assert np.allclose(computed(model, x), reference(model, x)[0], rtol=0, atol=1e-5)

@@ -195,8 +195,8 @@ def test_readers_share_a_transpose() -> None:
         node("Add", ["a", "c"], ["y"]),
         shape=(1, 3, 4, 5),
     )
-    merged = same(proto, partial(merge_moves, shared=True))
-    assert kinds(merged) == ["Transpose", "Add"]
+    graph = same(proto, partial(merge_moves, shared=True))
+    assert kinds(graph) == ["Transpose", "Add"]
 
 
 STEPS = {

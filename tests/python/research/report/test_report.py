@@ -115,8 +115,8 @@ def test_the_best_depth_stands_for_a_family(study: list[Record]) -> None:
     far = {
         entry.record.setting.name for entry in tables.best_of_families(records, PRESETS["WAN_F"])
     }
-    streamed = {"stream", "stream-packed", "stream-bfv"}
-    assert far == {"gmw-blocks", "gmw-dealer-log", "fss", "ckks", *streamed}
+    stream_names = {"stream", "stream-packed", "stream-bfv"}
+    assert far == {"gmw-blocks", "gmw-dealer-log", "fss", "ckks", *stream_names}
     assert tables.drawn_subjects(study) == ["resnet20"]
 
 
