@@ -30,7 +30,7 @@ def test_a_node_dies_one_is_taken_out_and_one_joins_under_load(
 
     async def crowd(scene: Scene) -> None:
         place = f"localhost:{scene.address.rpartition(':')[2]}"
-        stop, answered = asyncio.Event(), 0
+        stop, count = asyncio.Event(), 0
 
         def drain() -> dict[str, object]:
             return privet("drain", place, "beta", "--keys", key_folder)
@@ -55,16 +55,16 @@ def test_a_node_dies_one_is_taken_out_and_one_joins_under_load(
                         await asyncio.sleep(0.02)
 
             async def keep_asking(announces: bool) -> None:
-                nonlocal answered
+                nonlocal count
                 while not stop.is_set():
                     notice = await client.notify("digits") if announces else None
                     check(await client.infer("digits", {"input": IMAGES[:1]}, notice=notice))
-                    answered += 1
+                    count += 1
 
             async def until_answered(extra: int) -> None:
-                limit = answered + extra
+                limit = count + extra
                 async with asyncio.timeout(SOON):
-                    while answered < limit and not any(task.done() for task in clients):
+                    while count < limit and not any(task.done() for task in clients):
                         await asyncio.sleep(0.05)
 
             await until_at("alpha", "beta", "gamma")
@@ -86,7 +86,7 @@ def test_a_node_dies_one_is_taken_out_and_one_joins_under_load(
             stop.set()
             await asyncio.gather(*clients)
             counts = (await state())["counts"]
-            figures.append(f"{answered} requests beside a node that died: {counts['jobs']}")
+            figures.append(f"{count} requests beside a node that died: {counts['jobs']}")
             assert set(counts["ended"]) == {"done"}
 
     words = ("--executor", "ray", "--address", nodes.address, "--memory", "1GiB", "--grace", 60)

@@ -16,11 +16,11 @@ FAR_SECONDS = 0.04
 def test_a_slow_answer_counts_and_a_quick_one_does_not(
     far: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    asked = 0
+    count = 0
 
     async def ask() -> None:
-        nonlocal asked
-        asked += 1
+        nonlocal count
+        count += 1
         await asyncio.sleep(FAR_SECONDS if far else 0)
 
     # A machine under load must not make the near one far.
@@ -30,9 +30,9 @@ def test_a_slow_answer_counts_and_a_quick_one_does_not(
         network = asyncio.run(reach.network_to("127.0.0.1", port, ask))
     assert network is not None
     if far:
-        assert (network.rtt >= FAR_SECONDS, asked) == (True, 1 + reach.ANSWERS)
+        assert (network.rtt >= FAR_SECONDS, count) == (True, 1 + reach.ANSWERS)
     else:
-        assert asked == 2
+        assert count == 2
 
 
 def test_nobody_there_is_no_network() -> None:

@@ -114,7 +114,7 @@ def test_strangers_at_the_probes_leave_files_to_clients(
 
     asyncio.run(main())
     assert len(shared) == 2
-    assert sum(it.sockets for it in shared) + listening.RESERVED_FILES <= files
+    assert sum(bounds.sockets for bounds in shared) + listening.RESERVED_FILES <= files
 
 
 def test_a_service_is_live_before_it_is_ready(start: Callable[[Act], int]) -> None:
