@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import shutil
 import signal
@@ -27,7 +28,8 @@ from privet.compiler.compile import Compiled
 from privet.compiler.executor import execute
 from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
 from privet.runtime import Credentials
-from privet.stream.cipher import BFV, Cipher
+from privet.runtime.trust import Trust
+from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.frames import Hello, Kind, Successor, Tensor, Welcome
 from privet.stream.link import Patience, greet
 from privet.stream.pair import Pair, pair
@@ -174,6 +176,71 @@ def test_a_model_provider_whose_authority_is_gone_gets_nothing_more(
             assert it.data.link.connections == 1
 
     asyncio.run(run())
+
+
+@pytest.mark.parametrize("judges", [True, False], ids=["judged", "control"])
+def test_a_link_that_was_down_goes_to_nobody_whose_authority_is_gone(
+    program: tuple[Compiled, Path], rotation: Rotation, mine: Path, judges: bool
+) -> None:
+    _, folder = program
+    is_up, links = True, list[asyncio.StreamWriter]()
+
+    async def through(port: int) -> int:
+        """A port that leads to another as long as the link is up."""
+
+        async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+            if not is_up:
+                writer.transport.abort()
+                return
+            back, there = await asyncio.open_connection("127.0.0.1", port)
+            links.extend((writer, there))
+            await asyncio.gather(_copy(reader, there), _copy(back, writer))
+
+        server = await asyncio.start_server(serve, "127.0.0.1", 0)
+        return int(server.sockets[0].getsockname()[1])
+
+    async def run() -> None:
+        nonlocal is_up
+        rotation.put(rotation.new)
+        patience = Patience(silence=10.0, resume=5.0, connect=2.0)
+        async with pair(
+            folder,
+            rotation.folder,
+            data_keys=mine,
+            cipher=PAILLIER,
+            patience=patience,
+            through=through,
+        ) as both:
+            if not judges:
+                both.data._dialler._trust = Trust()
+            is_up = False
+            for writer in links:
+                writer.transport.abort()
+            await both.data.link.disconnected()
+            before = both.data.link.connections
+            # Whoever has the old authority's key takes the model provider's place.
+            rotation.put(rotation.old)
+            both.tls.reload()
+            put(rotation, mine, rotation.new)
+            renewing = asyncio.create_task(renew(both, mine))
+            await asyncio.sleep(0.5)
+            is_up = True
+            if judges:
+                with pytest.raises(LinkError):
+                    await renewing
+            else:
+                await renewing
+            assert (both.data.link.connections > before) is not judges
+
+    asyncio.run(run())
+
+
+async def _copy(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    with contextlib.suppress(OSError):
+        while data := await reader.read(2**16):
+            writer.write(data)
+            await writer.drain()
+    writer.transport.abort()
 
 
 def test_a_model_provider_that_was_revoked_is_left(
