@@ -26,8 +26,8 @@ app = typer.Typer(
 )
 
 
-def _print_version(wanted: bool) -> None:
-    if wanted:
+def _print_version(value: bool) -> None:
+    if value:
         typer.echo(f"privet {__version__}")
         raise typer.Exit
 
@@ -54,9 +54,9 @@ def main() -> None:
     except Exception as error:
         from privet.cli.failures import foreseen, report
 
-        shown = foreseen(error)
-        if shown is not None:
-            sys.exit(report(shown, as_json=as_json))
+        failure = foreseen(error)
+        if failure is not None:
+            sys.exit(report(failure, as_json=as_json))
         if as_json:
             report(error, as_json=True)
         raise

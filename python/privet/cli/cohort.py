@@ -78,25 +78,27 @@ def join(
     suite = replace(COHORT, parties=parties, flooding=flooding)
     endpoint = Endpoint(keys, suite, timeout, memory)
     role = f"member-{member}"
-    refused = Revoked(revoked)
+    revocation_list = Revoked(revoked)
 
     def connect(credentials: Credentials) -> Calls:
         token = os.environ.get(asking.TOKEN)
-        return Calls(address, credentials, server_name=server_name, token=token, revoked=refused)
+        return Calls(
+            address, credentials, server_name=server_name, token=token, revoked=revocation_list
+        )
 
     console = show.make_console()
 
-    def on_ended(ended: PhaseCost | PrivetError | None) -> None:
+    def on_ended(outcome: PhaseCost | PrivetError | None) -> None:
         event: dict[str, Any]
-        if ended is None:
+        if outcome is None:
             event, text = {"event": "begun", "member": member}, "An inference begins."
-        elif isinstance(ended, PrivetError):
-            event = {"event": "failed", "member": member, "message": str(ended)}
-            text = f"An inference failed: {ended}"
+        elif isinstance(outcome, PrivetError):
+            event = {"event": "failed", "member": member, "message": str(outcome)}
+            text = f"An inference failed: {outcome}"
         else:
-            event = {"event": "helped", "member": member, "cost": asdict(ended)}
-            sent = show.size(ended.bytes_client)
-            text = f"Member {member} helped for {ended.seconds:.3f} s, sent {sent}."
+            event = {"event": "helped", "member": member, "cost": asdict(outcome)}
+            size = show.size(outcome.bytes_client)
+            text = f"Member {member} helped for {outcome.seconds:.3f} s, sent {size}."
         if as_json:
             typer.echo(json.dumps(event))
         else:
@@ -106,24 +108,24 @@ def join(
         return Credentials.from_directory(keys, role)
 
     async def main() -> None:
-        shown = read()
-        calls = connect(shown)
+        first_credentials = read()
+        calls = connect(first_credentials)
         try:
             await calls.reach(wait)
             catalog = Catalog(calls, None, 0)
             name = model or await catalog.only()
-            served = await catalog.model(name, version)
-            place = Membership(name, served.version, program, member)
-            taking_part = CohortMember(place, endpoint, on_ended, wait, refused)
+            entry = await catalog.model(name, version)
+            place = Membership(name, entry.version, program, member)
+            cohort_member = CohortMember(place, endpoint, on_ended, wait, revocation_list)
 
             async def reload() -> None:
                 credentials = await asyncio.to_thread(read)
-                await taking_part.renew(connect(credentials), credentials)
+                await cohort_member.renew(connect(credentials), credentials)
 
             if not as_json:
                 console.print(f"Member {member} waits for inferences of {name}. Stop with Ctrl-C.")
             with Hangup(reload, "certificates"):
-                await taking_part.run(calls, shown)
+                await cohort_member.run(calls, first_credentials)
         finally:
             await calls.close()
 

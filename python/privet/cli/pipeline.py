@@ -108,7 +108,7 @@ def provider_command(
 
     hangup.hold()
     log_to_stderr()
-    hidden = Hiding(cipher, key_bits)
+    stream_cipher = Hiding(cipher, key_bits)
     policy = make_policy(accept, revealed_values=reveal_values, answers_per_hour=answers_per_hour)
     revocations = None if revoked is None else str(revoked.absolute())
     rules = Rules(policy.text(), str(state / "server" / "answers"), revocations)
@@ -149,7 +149,7 @@ def provider_command(
                 lambda: Credentials.from_directory(keys, "server"),
                 split_address(listen),
                 plan,
-                cipher=hidden,
+                cipher=stream_cipher,
                 preparing=prepare_port,
                 window=window,
                 rules=rules,
@@ -192,7 +192,7 @@ def data_command(
 
     hangup.hold()
     log_to_stderr()
-    hidden = Hiding(cipher, key_bits)
+    stream_cipher = Hiding(cipher, key_bits)
     host, port = split_address(address)
     plan = Plan(cluster, tuple(server or ()), per_core, timeout)
     classes = read_labels(labels, None)
@@ -203,7 +203,7 @@ def data_command(
             port,
             lambda: Credentials.from_directory(keys, "client"),
             plan,
-            cipher=hidden,
+            cipher=stream_cipher,
             ahead=ahead,
             window=window,
             program_hash=program_hash,
@@ -211,7 +211,7 @@ def data_command(
             revoked=revoked,
         ) as provider:
             program = provider.stages.program
-            shapes = {it.name: it.shape for it in program.given}
+            shapes = {entry.name: entry.shape for entry in program.given}
             samples = [read_input(path, shapes) for path in input for _ in range(repeat)]
             began = time.monotonic()
             replies = await asyncio.gather(*(provider.infer(sample) for sample in samples))
@@ -221,14 +221,14 @@ def data_command(
 
     replies, seconds, facts = asyncio.run(main())
     if as_json:
-        outputs = [{name: array.tolist() for name, array in it.items()} for it in replies]
+        outputs = [{name: array.tolist() for name, array in reply.items()} for reply in replies]
         fields = {"outputs": outputs, "seconds": seconds, "trust": STREAM_TRUST}
         fields |= show.weaknesses_fields(STREAM)
         typer.echo(json.dumps({**fields, **facts}))
         return
     console = show.make_console()
-    for number, each in enumerate(replies):
-        for name, array in each.items():
+    for number, reply in enumerate(replies):
+        for name, array in reply.items():
             best = int(np.argmax(array))
             label = classes[best] if best < len(classes) else str(best)
             console.print(f"Request {number}: {name}, largest {label} ({float(array.max()):.4f})")
@@ -238,7 +238,7 @@ def data_command(
     console.print(
         f"Ahead of them: {offline['entries']} material entries in {offline['seconds']:.2f} s, "
         f"{offline['bytes'] / 1e6:.2f} MB."
-        if hidden.masked
+        if stream_cipher.masked
         else f"Ahead of them: a key in {offline['seconds']:.2f} s."
     )
     show.calibration(console, facts["calibration"])
@@ -267,29 +267,37 @@ def stages_command(
     from privet.research.stream.survey import survey
     from privet.stream.cipher import Cipher as Hiding
 
-    hidden = Hiding(cipher, key_bits)
+    stream_cipher = Hiding(cipher, key_bits)
     samples = read_samples(calibration) if calibration else None
     words = server or ["model-0:2:model", "data-0:2:data"]
-    stages, allocations, material = survey(model, words, per_core, hidden, samples, input_range)
+    stages, allocations, material = survey(
+        model, words, per_core, stream_cipher, samples, input_range
+    )
     if as_json:
-        rows = [{**asdict(it), "seconds": it.seconds[1]} for it in stages]
-        plans = {name: asdict(it) for name, it in allocations.items()}
+        rows = [{**asdict(stage), "seconds": stage.seconds[1]} for stage in stages]
+        plans = {name: asdict(allocation) for name, allocation in allocations.items()}
         offline = asdict(material) if material else None
         fields = {"stages": rows, "allocations": plans, "offline": offline}
         typer.echo(json.dumps({**fields, "trust": STREAM_TRUST}))
         return
     numbers = ("CPU s", "reads", "sends", *(f"{name}: threads" for name in allocations))
     table = show.table(("stage", "provider"), numbers)
-    for index, it in enumerate(stages):
+    for index, stage in enumerate(stages):
         threads = [str(plan.threads[index]) for plan in allocations.values()]
-        figures = (f"{it.seconds[1]:.{6 if hidden.masked else 3}f}", str(it.whole), str(it.sent))
-        table.add_row(it.name, it.side, *figures, *threads)
+        figures = (
+            f"{stage.seconds[1]:.{6 if stream_cipher.masked else 3}f}",
+            str(stage.whole),
+            str(stage.sent),
+        )
+        table.add_row(stage.name, stage.side, *figures, *threads)
     console = show.make_console()
     console.print(table)
     for name, plan in allocations.items():
-        slowest = max(plan.times([it.stage for it in stages]))
-        proved = "proved best" if plan.gap == 0 else f"within {plan.gap:.0%} of the best"
-        console.print(f"{name}: slowest stage {slowest:.6f} s, in {plan.solved:.2f} s, {proved}.")
+        slowest = max(plan.times([stage.stage for stage in stages]))
+        optimality = "proved best" if plan.gap == 0 else f"within {plan.gap:.0%} of the best"
+        console.print(
+            f"{name}: slowest stage {slowest:.6f} s, in {plan.solved:.2f} s, {optimality}."
+        )
     if material is not None:
         console.print(
             f"Ahead of each request: {material.seconds:.3f} s here, "
@@ -312,19 +320,21 @@ def scale_command(
     """Pick the scaling factor of a model's parameters from calibration data."""
     from privet.research.stream.survey import scaling_of
 
-    it = scaling_of(model, calibration)
-    facts = {"factor": it.factor, "bits": it.bits, "original": it.original}
+    scaling = scaling_of(model, calibration)
+    facts = {"factor": scaling.factor, "bits": scaling.bits, "original": scaling.original}
     if as_json:
-        typer.echo(json.dumps({**facts, "accuracies": it.accuracies}))
+        typer.echo(json.dumps({**facts, "accuracies": scaling.accuracies}))
         return
-    powers = [f"10^{decimals}" for decimals in range(len(it.accuracies))]
+    powers = [f"10^{decimals}" for decimals in range(len(scaling.accuracies))]
     table = show.table((), (*powers, "original"))
-    shown = [Text(f"{100 * accuracy:.2f}") for accuracy in it.accuracies]
-    shown[-1].stylize("bold")
-    table.add_row(*shown, f"{100 * it.original:.2f}")
+    cells = [Text(f"{100 * accuracy:.2f}") for accuracy in scaling.accuracies]
+    cells[-1].stylize("bold")
+    table.add_row(*cells, f"{100 * scaling.original:.2f}")
     console = show.make_console()
     console.print(table)
-    console.print(f"Accuracy in %; factor 10^{it.decimals}: serve with --weight-scale {it.bits}.")
+    console.print(
+        f"Accuracy in %; factor 10^{scaling.decimals}: serve with --weight-scale {scaling.bits}."
+    )
 
 
 def _facts(cipher: str, ledger: Ledger) -> dict[str, Any]:

@@ -114,9 +114,9 @@ class Calls:
     ) -> Any:
         """What a POST answers: a JSON value. Values of None are left out of `body`. The service may
         hold it for `hold` seconds. It is not made again once it `is_needless`."""
-        said = {name: value for name, value in body.items() if value is not None}
+        fields = {name: value for name, value in body.items() if value is not None}
         return _parsed(
-            await self._call("POST", path, body=said, hold=hold, is_needless=is_needless)
+            await self._call("POST", path, body=fields, hold=hold, is_needless=is_needless)
         )
 
     async def delete(self, path: str, patience: float | None = None) -> Any:
@@ -195,10 +195,10 @@ class Calls:
             except _Busy as busy:
                 hint, error = busy.retry_after, busy.error
             except (aiohttp.ClientError, TimeoutError, OSError) as cause:
-                unreached = await self._not_reached(cause)
-                hint, error = 0.0, unreached
-                if not unreached.is_away:
-                    raise unreached from cause
+                failure = await self._not_reached(cause)
+                hint, error = 0.0, failure
+                if not failure.is_away:
+                    raise failure from cause
             # Clients that were turned away together should not come back together.
             rest = max(hint, pause) * random.uniform(1.0, 1.25)
             if time.monotonic() + rest > limit:
@@ -210,11 +210,11 @@ class Calls:
 
     async def _not_reached(self, cause: BaseException) -> NotReached:
         """What broke a connection; a connection that ended without a word is looked at again."""
-        unreached = not_reached(self._base, self.server_name, cause)
-        if unreached.is_away and not isinstance(cause, aiohttp.ClientConnectorError | TimeoutError):
+        failure = not_reached(self._base, self.server_name, cause)
+        if failure.is_away and not isinstance(cause, aiohttp.ClientConnectorError | TimeoutError):
             where = (self._base, self.host, self.port, self.server_name, self._tls)
-            return await refusal(*where) or unreached
-        return unreached
+            return await refusal(*where) or failure
+        return failure
 
     def _open(self) -> aiohttp.ClientSession:
         if self._session is None:
@@ -294,9 +294,9 @@ def _parsed(raw: bytes) -> Any:
 
 def _socket(address: tuple[Any, ...]) -> socket.socket:
     """A socket for an address that was looked up: a service that vanishes is noticed."""
-    opened = socket.socket(*address[:3])
-    notice_loss(opened)
-    return opened
+    connection = socket.socket(*address[:3])
+    notice_loss(connection)
+    return connection
 
 
 def _refused(answer: aiohttp.ClientResponse, raw: bytes) -> NoReturn:

@@ -91,17 +91,17 @@ class EndpointTls(RenewedTls):
 
     def grpc(self) -> Any:
         """For gRPC, which asks at each connection whether there are others."""
-        known = self._certificates
+        certificates = self._certificates
 
         def renewed() -> Any:
-            nonlocal known
-            if self._certificates is known:
+            nonlocal certificates
+            if self._certificates is certificates:
                 return None
-            known = self._certificates
-            return known
+            certificates = self._certificates
+            return certificates
 
         required = self._keys.clients is not None
-        return grpc.dynamic_ssl_server_credentials(known, renewed, required)
+        return grpc.dynamic_ssl_server_credentials(certificates, renewed, required)
 
 
 def check_place(host: str, tls: EndpointTls | None) -> None:
@@ -131,10 +131,10 @@ async def serve_rest(
     async with contextlib.AsyncExitStack() as stack:
         try:
             bounds = Bounds.of_process(LISTENERS)
-            opened = serving(
+            server = serving(
                 app, host, port, tls, shutdown=CLOSING_SECONDS, bounds=bounds, cancel=True
             )
-            _, bound = await stack.enter_async_context(opened)
+            _, bound = await stack.enter_async_context(server)
         except OSError as error:
             raise LinkError(f"nobody can listen at {host}:{port}: {error}") from error
         yield bound

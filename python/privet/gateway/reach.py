@@ -63,12 +63,12 @@ class NotReached(LinkError):
 
 def not_reached(base: str, name: str, error: BaseException) -> NotReached:
     """What an error of a connection to `base` means, whose certificate must carry `name`."""
-    for each in _causes(error):
-        if isinstance(each, ssl.SSLCertVerificationError):
-            return NotReached(*_judged(base, name, each))
-    for each in _causes(error):
-        if isinstance(each, ssl.SSLError) or "[SSL" in str(each):
-            return _alerted(base, str(each))
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLCertVerificationError):
+            return NotReached(*_judged(base, name, cause))
+    for cause in _causes(error):
+        if isinstance(cause, ssl.SSLError) or "[SSL" in str(cause):
+            return _alerted(base, str(cause))
     return NotReached(f"{base} cannot be reached: {_away(base, error)}", AWAY)
 
 
@@ -124,15 +124,15 @@ def _alerted(base: str, text: str) -> NotReached:
 
 
 def _away(base: str, error: BaseException) -> str:
-    named = urlsplit(base).port is not None
-    port = "" if named else ", which names no port (`privet serve` takes 7480)"
+    has_port = urlsplit(base).port is not None
+    port = "" if has_port else ", which names no port (`privet serve` takes 7480)"
     if isinstance(error, aiohttp.ClientConnectorDNSError):
         why = "there is no host of that name"
     elif isinstance(error, TimeoutError):
         why = "nothing answers there"
     else:
         why = "nobody listens there"
-        if not any(isinstance(each, ConnectionRefusedError) for each in _causes(error)):
+        if not any(isinstance(cause, ConnectionRefusedError) for cause in _causes(error)):
             why = str(error) or type(error).__name__
     return f"{why}. Look at the address{port}, and whether `privet serve` runs there"
 
@@ -165,23 +165,23 @@ async def network_to(
     longer than the network does, by what the service is busy with: it counts where it took so much
     longer than the connection that somebody must be in between.
     """
-    connected = await asyncio.to_thread(_round_trip, host, port)
-    if connected is None:
+    connect_seconds = await asyncio.to_thread(_round_trip, host, port)
+    if connect_seconds is None:
         return None
     await ask()  # the first makes a connection
-    answered = float("inf")
+    answer_seconds = float("inf")
     for _ in range(ANSWERS):
-        started = time.monotonic()
+        start = time.monotonic()
         await ask()
-        answered = min(answered, time.monotonic() - started)
-        if answered <= connected + BUSY_SECONDS:
-            return network_of(connected)
-    return network_of(answered)
+        answer_seconds = min(answer_seconds, time.monotonic() - start)
+        if answer_seconds <= connect_seconds + BUSY_SECONDS:
+            return network_of(connect_seconds)
+    return network_of(answer_seconds)
 
 
 def _round_trip(host: str, port: int) -> float | None:
     """Seconds that a TCP connection takes to be made: one round trip."""
-    measured = []
+    seconds = []
     with contextlib.suppress(OSError):
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM
@@ -189,7 +189,7 @@ def _round_trip(host: str, port: int) -> float | None:
         for _ in range(TRIALS):
             with socket.socket(family, kind, protocol) as connection:
                 connection.settimeout(TIMEOUT_SECONDS)
-                started = time.monotonic()
+                start = time.monotonic()
                 connection.connect(address)
-                measured.append(time.monotonic() - started)
-    return min(measured, default=None)
+                seconds.append(time.monotonic() - start)
+    return min(seconds, default=None)

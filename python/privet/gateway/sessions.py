@@ -77,9 +77,9 @@ async def relay(calls: Calls, path: str) -> AsyncIterator[Path]:
         finally:
             server.close()
             # Whoever gives up ends the session as well: the service computes for nobody then.
-            for task in (left := list(open)):
+            for task in (tasks := list(open)):
                 task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
 
 
 async def _join(
@@ -211,9 +211,9 @@ class CohortMember:
                 )
                 self._look()
         finally:
-            for task in (left := list(self._seats)):
+            for task in (tasks := list(self._seats)):
                 task.cancel()
-            await asyncio.gather(*left, return_exceptions=True)
+            await asyncio.gather(*tasks, return_exceptions=True)
         if self._failure is not None:
             raise self._failure
 

@@ -47,8 +47,8 @@ class Handler(RequestHandler):
 
     __slots__ = ("unread", "waiting")
 
-    def __init__(self, *given: Any, **options: Any) -> None:
-        super().__init__(*given, **options)
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
         self.waiting: asyncio.Task[Any] | None = None
         self.unread: asyncio.TimerHandle | None = None
 
@@ -82,10 +82,10 @@ class Handler(RequestHandler):
         transport = self.transport
         if not isinstance(transport, asyncio.WriteTransport):
             return
-        left = transport.get_write_buffer_size()
-        if left < size:
+        backlog = transport.get_write_buffer_size()
+        if backlog < size:
             loop = asyncio.get_running_loop()
-            self.unread = loop.call_later(UNREAD_SECONDS, self._expect_less_than, left)
+            self.unread = loop.call_later(UNREAD_SECONDS, self._expect_less_than, backlog)
         else:
             transport.abort()
 

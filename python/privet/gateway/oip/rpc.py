@@ -66,13 +66,13 @@ def _guarded(
     call: Callable[[Any, Context], Awaitable[Any]], revoked: Revoked, tls: RenewedTls | None
 ) -> Callable[[Any, Context], Awaitable[Any]]:
     async def guarded(request: Any, context: Context) -> Any:
-        given = dict(context.invocation_metadata() or ()).get(tracing.HEADER)
+        header = dict(context.invocation_metadata() or ()).get(tracing.HEADER)
         begins = call.__name__ == "ModelInfer"
         try:
             chain = _chain(context)
             check_caller(revoked, fingerprint_of(chain))
             check_trust(tls, chain)
-            with tracing.call(f"gRPC {call.__name__}", _text(given), begins=begins):
+            with tracing.call(f"gRPC {call.__name__}", _text(header), begins=begins):
                 answer = await call(request, context)
             check_trust(tls, chain)
             return answer
@@ -85,15 +85,17 @@ def _guarded(
 
 def _chain(context: Context) -> list[bytes]:
     """The certificates that the caller showed, each in DER, its own first; empty without any."""
-    shown = context.auth_context()
-    own, between = (shown.get(name) for name in ("x509_pem_cert", "x509_pem_cert_chain"))
-    texts = b"".join((*(own or ()), *(between or ())))
+    properties = context.auth_context()
+    leaf, intermediates = (
+        properties.get(name) for name in ("x509_pem_cert", "x509_pem_cert_chain")
+    )
+    texts = b"".join((*(leaf or ()), *(intermediates or ())))
     certificates = x509.load_pem_x509_certificates(texts) if texts else []
-    return [each.public_bytes(Encoding.DER) for each in certificates]
+    return [certificate.public_bytes(Encoding.DER) for certificate in certificates]
 
 
-def _text(given: Any) -> str | None:
-    return given if isinstance(given, str) else None
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
 
 
 class _Calls:
@@ -125,8 +127,8 @@ class _Calls:
             name=metadata.name,
             versions=metadata.versions,
             platform=metadata.platform,
-            inputs=[tensor(**vars(it)) for it in metadata.inputs],
-            outputs=[tensor(**vars(it)) for it in metadata.outputs],
+            inputs=[tensor(**vars(entry)) for entry in metadata.inputs],
+            outputs=[tensor(**vars(entry)) for entry in metadata.outputs],
         )
 
     async def ModelInfer(self, request: Any, context: Context) -> Any:  # noqa: N802
@@ -185,9 +187,9 @@ def _tensor(tensor: Any, raw: bytes | None, room: TextRoom) -> Array:
     return from_numbers(tensor.name, tensor.datatype, shape, numbers, room)
 
 
-def _parameters(given: Mapping[str, Any]) -> dict[str, Any]:
-    chosen = {name: value.WhichOneof("parameter_choice") for name, value in given.items()}
-    return {name: getattr(given[name], field) for name, field in chosen.items() if field}
+def _parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
+    fields = {name: value.WhichOneof("parameter_choice") for name, value in parameters.items()}
+    return {name: getattr(parameters[name], field) for name, field in fields.items() if field}
 
 
 def _message(answer: Answer) -> Any:
