@@ -147,20 +147,20 @@ class Acceptor:
     def _tell(self, peer: str, error: Exception) -> None:
         """Says why a peer was not served. The caller keeps no name for the error, whose traceback
         holds the caller's connection: it would stay open until cycles are collected."""
-        reported = as_reported(error)
-        self._failed(peer, reported)
-        self._report_shortage(reported)
+        failure = as_reported(error)
+        self._failed(peer, failure)
+        self._report_shortage(failure)
 
-    def _report_shortage(self, reported: PrivetError) -> None:
-        if isinstance(reported, Short) and self._short is not None:
-            self._short(reported)
+    def _report_shortage(self, error: PrivetError) -> None:
+        if isinstance(error, Short) and self._short is not None:
+            self._short(error)
 
     def _pause(self, error: Exception) -> None:
         """The system is short of something, such as open files: sessions that end free it."""
-        reported = as_reported(error)
+        failure = as_reported(error)
         if self._seldom.due() is not None:
-            self._failed("", reported)
-        self._report_shortage(reported)
+            self._failed("", failure)
+        self._report_shortage(failure)
         self._turn_away()
         self._stopping.wait(SHORT_SECONDS)
 
@@ -169,14 +169,16 @@ class Acceptor:
         peer = pending.address
         with self._lock:
             self._greeting += 1
-            crowded = 4 * self._greeting > self._places
+            is_crowded = 4 * self._greeting > self._places
         try:
-            connection = pending.handshake(min(HURRY_SECONDS if crowded else 60, HANDSHAKE_SECONDS))
+            connection = pending.handshake(
+                min(HURRY_SECONDS if is_crowded else 60, HANDSHAKE_SECONDS)
+            )
             peer = connection.peer or peer
             why = self._revoked.refuses(peer)
             if why is not None:
                 raise PeerMisbehaved(f"it was turned away: {why}")
-            placed = self._take_place(peer)
+            has_place = self._take_place(peer)
         except (PrivetError, OSError, MemoryError) as error:
             self._tell(peer, error)
             return
@@ -184,7 +186,7 @@ class Acceptor:
             with self._lock:
                 self._greeting -= 1
             self._handshakes.release()
-        if not placed:
+        if not has_place:
             self._failed(peer, PeerMisbehaved("too many sessions are open: it was turned away"))
             return
         try:
@@ -219,11 +221,11 @@ class Acceptor:
             if 2 * self._clients[peer] >= self._places:
                 return False
             self._clients[peer] += 1
-        placed = self._sessions.acquire(timeout=HANDSHAKE_SECONDS)
+        has_place = self._sessions.acquire(timeout=HANDSHAKE_SECONDS)
         with self._lock:
-            self._clients[peer] -= not placed
+            self._clients[peer] -= not has_place
             self._clients += Counter()
-        return placed
+        return has_place
 
 
 def _places() -> int:

@@ -118,13 +118,13 @@ def common_name(certificate: object) -> str | None:
 def check_dates(certificate: Path) -> None:
     """Raises `Misuse` unless a party's own certificate is valid now: its peers refuse it else."""
     try:
-        parsed = x509.load_pem_x509_certificate(certificate.read_bytes())
+        leaf = x509.load_pem_x509_certificate(certificate.read_bytes())
     except (OSError, ValueError) as error:
         raise Misuse(f"{certificate} cannot be read: {error}") from error
-    now, first = datetime.now(UTC), parsed.not_valid_before_utc
-    if now > parsed.not_valid_after_utc:
+    now, first = datetime.now(UTC), leaf.not_valid_before_utc
+    if now > leaf.not_valid_after_utc:
         raise Misuse(
-            f"{certificate} expired on {parsed.not_valid_after_utc:%Y-%m-%d %H:%M} UTC: get a new "
+            f"{certificate} expired on {leaf.not_valid_after_utc:%Y-%m-%d %H:%M} UTC: get a new "
             "one from your authority, or make new ones by `privet keys`"
         )
     if now < first:

@@ -79,9 +79,9 @@ class Dealer(Service):
         self._acceptor.renew(credentials)
 
     def _deal(self, connection: _native.Connection, peer: str) -> None:
-        dealt = self._native.serve(connection)
-        if dealt is not None:
-            model, material, to_client, to_server, seconds, peak_rss_mb = dealt
+        deal = self._native.serve(connection)
+        if deal is not None:
+            model, material, to_client, to_server, seconds, peak_rss_mb = deal
             cost = DealerCost(to_client, to_server, seconds, peak_rss_mb)
             tracing.dealt(
                 material,
@@ -95,13 +95,13 @@ class Dealer(Service):
     def _failed(self, peer: str, error: PrivetError) -> None:
         self._tell(Dealt(peer, error=error))
 
-    def _tell(self, dealt: Dealt) -> None:
+    def _tell(self, event: Dealt) -> None:
         if self._on_dealt is None:
             return
         try:
-            self._on_dealt(dealt)
+            self._on_dealt(event)
         except Exception:
-            _log.exception("on_dealt raised on %s", dealt)
+            _log.exception("on_dealt raised on %s", event)
 
 
 def dialer(

@@ -76,12 +76,12 @@ class Bounds:
     def of_process(cls, listeners: int = 1) -> Bounds:
         """What this process's limit of open files leaves room for, for each of its listeners.
         Raises `Misuse` if that is too little to serve anybody."""
-        needed = len(os.listdir("/proc/self/fd")) + RESERVED_FILES
-        most = min(MOST_CONNECTIONS, (most_files() - needed) // listeners)
+        reserve = len(os.listdir("/proc/self/fd")) + RESERVED_FILES
+        most = min(MOST_CONNECTIONS, (most_files() - reserve) // listeners)
         if most < LEAST_CONNECTIONS:
             raise Misuse(
                 f"this process may open {most_files()} files, and needs at least "
-                f"{needed + listeners * LEAST_CONNECTIONS} to serve: raise the limit (ulimit -n, "
+                f"{reserve + listeners * LEAST_CONNECTIONS} to serve: raise the limit (ulimit -n, "
                 "LimitNOFILE= of systemd)"
             )
         handshakes = min(64, most // 3)
@@ -228,7 +228,7 @@ class Listening:
             self._make_room(str(address[0]))
             task = asyncio.create_task(self._greet(connection, str(address[0])))
             self._handshakes[task] = str(address[0])
-            task.add_done_callback(lambda done: self._handshakes.pop(done, None))
+            task.add_done_callback(lambda handshake: self._handshakes.pop(handshake, None))
 
     def _turn_away(self, listener: socket.socket) -> None:
         """Closes the connections that wait to be accepted, instead of letting them wait in vain."""
@@ -239,13 +239,15 @@ class Listening:
     def _make_room(self, address: str) -> None:
         """Gives up the handshake that has waited longest, if there are too many."""
         by_address = Counter(self._handshakes.values())
-        crowded: str | None = None
+        busy_address: str | None = None
         if by_address[address] >= self.bounds.of_address:
-            crowded = address
+            busy_address = address
         elif len(self._handshakes) >= self.bounds.handshakes:
-            crowded = by_address.most_common(1)[0][0]
-        if crowded is not None:
-            oldest = next(it for it, where in self._handshakes.items() if where == crowded)
+            busy_address = by_address.most_common(1)[0][0]
+        if busy_address is not None:
+            oldest = next(
+                task for task, origin in self._handshakes.items() if origin == busy_address
+            )
             del self._handshakes[oldest]
             oldest.cancel()
             self._tell("too many connections have not said who they are: the oldest are closed")
@@ -284,19 +286,21 @@ class Listening:
 
     def _cut(self) -> None:
         """Cuts the connections of peers that are trusted no more, whatever goes on over them."""
-        refused = [it for it in self._open if self.refuses(it.transport)]
-        for each in refused:
-            each.transport.abort()
-        if refused:
-            _log.info("connections were cut", extra={"connections": len(refused)})
+        connections = [
+            connection for connection in self._open if self.refuses(connection.transport)
+        ]
+        for connection in connections:
+            connection.transport.abort()
+        if connections:
+            _log.info("connections were cut", extra={"connections": len(connections)})
 
     def admit(self, client: str) -> bool:
         """Whether a client whose handshake is done has a place; it is taken then. Without TLS all
         programs of a machine are one client."""
-        own, total = self._clients[client], self.connections
-        kept = KEPT_PLACES if own else 0
+        count, total = self._clients[client], self.connections
+        reserve = KEPT_PLACES if count else 0
         most = self.bounds.connections if self._tls is None else self.bounds.of_client
-        if total + kept >= self.bounds.connections or own >= most:
+        if total + reserve >= self.bounds.connections or count >= most:
             self._tell("a client has too many connections: further ones are closed")
             return False
         self._clients[client] += 1
@@ -315,11 +319,11 @@ class Listening:
 
     def _tell_failed(self, address: str, reason: str) -> None:
         """Logs a handshake that failed: of an address once a minute, of all a few at once."""
-        known = self._failed.pop(address, None) or Seldom()
-        self._failed[address] = known
+        seldom = self._failed.pop(address, None) or Seldom()
+        self._failed[address] = seldom
         while len(self._failed) > MOST_ADDRESSES:
             del self._failed[next(iter(self._failed))]
-        count = known.due()
+        count = seldom.due()
         if count is not None and self._lines.due():
             fields = {"address": address, "reason": reason, "times": count}
             _log.warning("a handshake failed", extra=fields)
@@ -364,11 +368,11 @@ class _Handshake:
     ) -> ssl.SSLObject:
         link = self._tls.wrap_bio(incoming, outgoing, **options)
         # A link that held itself would keep its memory until cycles are collected, which is seldom.
-        this = weakref.proxy(link)
+        proxy = weakref.proxy(link)
 
         def do_handshake() -> None:
             try:
-                ssl.SSLObject.do_handshake(this)
+                ssl.SSLObject.do_handshake(proxy)
             except ssl.SSLError as error:
                 if not isinstance(error, ssl.SSLWantReadError | ssl.SSLWantWriteError):
                     with contextlib.suppress(OSError):

@@ -45,9 +45,9 @@ class Reread(Generic[T]):
     def value(self) -> T:
         """The contents. Raises `Misuse` as `parse`, as long as the file is as it is."""
         with self._lock:
-            seen = self._look()
-            if seen is None or seen != self._seen:
-                self._read(seen)
+            stamp = self._look()
+            if stamp is None or stamp != self._seen:
+                self._read(stamp)
             if self._problem is not None:
                 raise self._problem
             assert self._value is not None
@@ -60,18 +60,18 @@ class Reread(Generic[T]):
             return None
         return status.st_mtime_ns, status.st_ctime_ns, status.st_size, status.st_ino, status.st_dev
 
-    def _read(self, seen: tuple[int, ...] | None) -> None:
-        known = self._problem
+    def _read(self, stamp: tuple[int, ...] | None) -> None:
+        last_problem = self._problem
         try:
             self._value, self._problem = self._parse(self._path), None
         except Misuse as problem:
             self._problem = problem
-            if known is None or str(known) != str(problem):
+            if last_problem is None or str(last_problem) != str(problem):
                 _log.error("nobody is let in: %s", problem)
         else:
             if self._seen is not None:
                 _log.info("read again", extra={"file": str(self._path)})
-        self._seen = seen
+        self._seen = stamp
 
 
 class Revoked:
@@ -90,10 +90,10 @@ class Revoked:
         if not _FINGERPRINT.fullmatch(client):
             return "it showed no certificate"
         try:
-            revoked = client in self._list.value()
+            is_revoked = client in self._list.value()
         except Misuse:
             return "the list of revoked certificates cannot be read here: nobody is let in"
-        return "this certificate was revoked" if revoked else None
+        return "this certificate was revoked" if is_revoked else None
 
 
 def refusing(revoked: Revoked) -> type[ssl.SSLObject]:
@@ -103,8 +103,8 @@ def refusing(revoked: Revoked) -> type[ssl.SSLObject]:
     class Refusing(ssl.SSLObject):
         def do_handshake(self) -> None:
             super().do_handshake()
-            shown = hashlib.sha256(self.getpeercert(binary_form=True) or b"").hexdigest()
-            if (why := revoked.refuses(shown)) is not None:
+            fingerprint = hashlib.sha256(self.getpeercert(binary_form=True) or b"").hexdigest()
+            if (why := revoked.refuses(fingerprint)) is not None:
                 error = ssl.SSLCertVerificationError(1, why)
                 error.verify_code, error.verify_message = REVOKED_CODE, why
                 raise error

@@ -30,15 +30,17 @@ class Trust:
 
     def renew(self, authorities: Iterable[bytes]) -> None:
         """Trusts these from now on."""
-        (before, taken_out), now = self._state, _read_all(authorities)
-        self._state = now, taken_out or not before.keys() <= now.keys()
+        (previous, taken_out), current = self._state, _read_all(authorities)
+        self._state = current, taken_out or not previous.keys() <= current.keys()
 
     def refuses(self, chain: Sequence[bytes]) -> str | None:
         """Why the peer that showed these certificates (in DER, its own first, and accepted by its
         handshake) is trusted no more; None if it is. Nobody is judged as long as no authority was
         taken out."""
-        trusted, taken_out = self._state
-        if not taken_out or _stands(chain, [it for it in trusted.values() if it is not None]):
+        authorities, taken_out = self._state
+        if not taken_out or _stands(
+            chain, [authority for authority in authorities.values() if authority is not None]
+        ):
             return None
         return "the authority of this certificate is trusted no more"
 
@@ -49,10 +51,13 @@ def chain_of(link: ssl.SSLObject) -> list[bytes]:
     if sys.version_info >= (3, 13):
         chain = link.get_unverified_chain()
     else:
-        shown = link._sslobj.get_unverified_chain()  # type: ignore[attr-defined]
-        chain = [ssl.PEM_cert_to_DER_cert(each.public_bytes()) for each in shown or ()]
-    own = link.getpeercert(binary_form=True)
-    return chain or ([] if own is None else [own])
+        certificates = link._sslobj.get_unverified_chain()  # type: ignore[attr-defined]
+        chain = [
+            ssl.PEM_cert_to_DER_cert(certificate.public_bytes())
+            for certificate in certificates or ()
+        ]
+    leaf = link.getpeercert(binary_form=True)
+    return chain or ([] if leaf is None else [leaf])
 
 
 def fingerprint_of(chain: Sequence[bytes]) -> str:
@@ -61,16 +66,24 @@ def fingerprint_of(chain: Sequence[bytes]) -> str:
 
 
 def _stands(chain: Sequence[bytes], authorities: Sequence[x509.Certificate]) -> bool:
-    shown = [_read(certificate) for certificate in chain[:MOST_CERTIFICATES]]
-    if not shown or shown[0] is None:
+    certificates = [_read(certificate) for certificate in chain[:MOST_CERTIFICATES]]
+    if not certificates or certificates[0] is None:
         return False
     # What a peer sends beside its own certificate counts only as a path from that one.
-    between = [it for it in shown[1:] if it is not None and _may_sign(it)]
-    reached = [shown[0]]
+    intermediates = [
+        certificate
+        for certificate in certificates[1:]
+        if certificate is not None and _may_sign(certificate)
+    ]
+    reached = [certificates[0]]
     for certificate in reached:  # it grows meanwhile
-        if any(_is_issued(certificate, by) for by in authorities):
+        if any(_is_issued(certificate, issuer) for issuer in authorities):
             return True
-        reached += [by for by in between if by not in reached and _is_issued(certificate, by)]
+        reached += [
+            issuer
+            for issuer in intermediates
+            if issuer not in reached and _is_issued(certificate, issuer)
+        ]
     return False
 
 
@@ -82,11 +95,11 @@ def _read(certificate: bytes) -> x509.Certificate | None:
     """None if it cannot be read: the errors of that have no kind in common, and a peer may send
     whatever it likes beside its own."""
     try:
-        read = x509.load_der_x509_certificate(certificate)
-        len(read.extensions)  # They are read when they are first asked for.
+        result = x509.load_der_x509_certificate(certificate)
+        len(result.extensions)  # They are read when they are first asked for.
     except Exception:
         return None
-    return read
+    return result
 
 
 def _may_sign(certificate: x509.Certificate) -> bool:
@@ -97,9 +110,9 @@ def _may_sign(certificate: x509.Certificate) -> bool:
     return constraints.value.ca
 
 
-def _is_issued(certificate: x509.Certificate, by: x509.Certificate) -> bool:
+def _is_issued(certificate: x509.Certificate, issuer: x509.Certificate) -> bool:
     try:
-        certificate.verify_directly_issued_by(by)
+        certificate.verify_directly_issued_by(issuer)
     except Exception:  # as above: of names, signatures, algorithms, and keys that cannot be read
         return False
     return True
