@@ -203,8 +203,8 @@ class MaterialBlinding(ModelBlinding):
             value: stages.rows(rows, len(rows) // stages.row_bytes) for value, rows in shares
         }
         self._rounds = [
-            Ordered(_indices(sent), forward, _indices(places), backward)
-            for sent, forward, places, backward in rounds
+            Ordered(_indices(order), forward, _indices(places), backward)
+            for order, forward, places, backward in rounds
         ]
 
     def arrange(self, index: int) -> tuple[Indices, Indices]:
@@ -262,7 +262,9 @@ class MaskedModel(ModelSide):
         blinding = self._entries.pop(entry, None)
         if blinding is None:
             raise PeerMisbehaved(f"entry {entry} was never made, or is used up")
-        self._entries = {number: it for number, it in self._entries.items() if number > entry}
+        self._entries = {
+            number: material for number, material in self._entries.items() if number > entry
+        }
         return blinding
 
 

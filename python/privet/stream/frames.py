@@ -70,14 +70,14 @@ class Header:
         frame of ours begins with."""
         kind, length, number, received = _HEADER.unpack(data)
         try:
-            known = Kind(kind)
+            frame_kind = Kind(kind)
         except ValueError as error:
             raise PeerMisbehaved(f"there are no frames of kind {kind}") from error
         if length > limit:
             raise PeerMisbehaved(f"a frame of {length} bytes is too long; at most {limit} are due")
-        if (number == 0) != (known in UNNUMBERED):
-            raise PeerMisbehaved(f"a frame of kind {known.name} has the number {number}")
-        return cls(known, length, number, received)
+        if (number == 0) != (frame_kind in UNNUMBERED):
+            raise PeerMisbehaved(f"a frame of kind {frame_kind.name} has the number {number}")
+        return cls(frame_kind, length, number, received)
 
 
 @dataclass(frozen=True)

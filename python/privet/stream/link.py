@@ -149,11 +149,12 @@ class Link:
         self._ended(error)
 
     async def _run(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, theirs: int
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, last: int
     ) -> None:
-        await self._acknowledge(theirs)
+        await self._acknowledge(last)
         tasks = {
-            asyncio.create_task(it) for it in (self._read(reader), self._write(writer, theirs))
+            asyncio.create_task(coroutine)
+            for coroutine in (self._read(reader), self._write(writer, last))
         }
         try:
             await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
@@ -161,7 +162,7 @@ class Link:
             for task in tasks:
                 task.cancel()
             results = await asyncio.gather(*tasks, return_exceptions=True)
-        errors = [it for it in results if isinstance(it, Exception)]
+        errors = [result for result in results if isinstance(result, Exception)]
         # What the peer did wrong comes before what became of the connection for it.
         errors.sort(key=lambda error: not isinstance(error, PrivetError))
         if errors:
@@ -182,24 +183,24 @@ class Link:
             self.received = header.number
             self._on_frame(header.kind, payload)
 
-    async def _write(self, writer: asyncio.StreamWriter, sent: int) -> None:
+    async def _write(self, writer: asyncio.StreamWriter, last: int) -> None:
         while True:
-            frame = await self._after(sent)
+            frame = await self._after(last)
             if frame is None:
                 await write(writer, Header(Kind.ALIVE, 0, 0, self.received), b"", self._patience)
                 continue
             number, kind, payload = frame
             header = Header(kind, len(payload), number, self.received)
             await write(writer, header, payload, self._patience)
-            sent = number
+            last = number
 
-    async def _after(self, sent: int) -> tuple[int, Kind, bytes] | None:
-        """The frame after number `sent`; None when it is time for a sign of life."""
+    async def _after(self, last: int) -> tuple[int, Kind, bytes] | None:
+        """The frame after number `last`; None when it is time for a sign of life."""
 
         def due() -> tuple[int, Kind, bytes] | None:
-            if not self._outbox or self._outbox[-1][0] <= sent:
+            if not self._outbox or self._outbox[-1][0] <= last:
                 return None
-            return self._outbox[max(0, sent + 1 - self._outbox[0][0])]
+            return self._outbox[max(0, last + 1 - self._outbox[0][0])]
 
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(ALIVE_SECONDS), self._changed:

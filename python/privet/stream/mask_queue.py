@@ -143,8 +143,8 @@ class MaskQueue(DataSide):
     async def _room(self) -> bool:
         """Waits until entries are missing; false if it should be asked again."""
         oldest = asyncio.get_running_loop().time() - AWAITED_SECONDS
-        lost = [number for number, (since, _) in self._prepared.items() if since < oldest]
-        for number in lost:
+        numbers = [number for number, (since, _) in self._prepared.items() if since < oldest]
+        for number in numbers:
             _log.warning("entry %d never came to the model provider", number)
             self._ledger.spoiled += 1
             del self._prepared[number]
@@ -161,7 +161,7 @@ class MaskQueue(DataSide):
     def _match(self) -> None:
         """Moves entries that both sides have to those that are ready, and drops those before them
         that the model provider never got."""
-        for number in sorted(it for it in self._prepared if it <= self._announced):
+        for number in sorted(entry for entry in self._prepared if entry <= self._announced):
             _, material = self._prepared.pop(number)
             if number == self._announced:
                 self._ready.append(Masks(number, self._row_bytes, material))

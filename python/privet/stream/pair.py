@@ -67,21 +67,23 @@ async def pair(
     host = Credentials.from_directory(keys, "server")
     tls = RenewedTls(lambda: Credentials.from_directory(keys, "server").tls_server())
     client = Credentials.from_directory(data_keys or keys, "client")
-    accepted = policy or make_policy(revealed_values=True)
+    effective_policy = policy or make_policy(revealed_values=True)
     revocations = None if revoked is None else str(revoked)
-    rules = Rules(accepted.text(), str(folder / "answers"), revocations)
+    rules = Rules(effective_policy.text(), str(folder / "answers"), revocations)
     receiver = None
     if cipher.masked:
         recipe = Recipe(PreparingModel, (public, private, host.files, CALL_SECONDS, rules))
         receiver = PreprocessingReceiver(LocalPool(CALL_SECONDS), recipe)
-    listed = None if data_revoked is None else str(data_revoked)
-    preparing = Preparing(LocalPool(CALL_SECONDS), client.files, ahead, CALL_SECONDS, listed)
-    theirs, ours = pools or (LocalPool(CALL_SECONDS), LocalPool(CALL_SECONDS))
+    data_revocations = None if data_revoked is None else str(data_revoked)
+    preparing = Preparing(
+        LocalPool(CALL_SECONDS), client.files, ahead, CALL_SECONDS, data_revocations
+    )
+    model_workers, data_workers = pools or (LocalPool(CALL_SECONDS), LocalPool(CALL_SECONDS))
     counts = tuple(model_parts or [1] * len(stages.rounds))
-    await theirs.start(Recipe(LinearWorker, (public, cipher, private)), places(counts))
+    await model_workers.start(Recipe(LinearWorker, (public, cipher, private)), places(counts))
     model = ModelProvider(
         stages,
-        theirs,
+        model_workers,
         counts,
         rules.guard(),
         window=window,
@@ -91,20 +93,20 @@ async def pair(
     )
     try:
         _, port = await model.listen("127.0.0.1", 0, tls)
-        refused = Revoked(data_revoked)
+        revocation_list = Revoked(data_revoked)
         data = DataProvider(
             "127.0.0.1",
             await through(port) if through else port,
-            client.tls(refused),
-            ours,
+            client.tls(revocation_list),
+            data_workers,
             cipher=cipher,
             preparing=preparing,
             window=window,
             patience=patience,
-            revoked=refused,
+            revoked=revocation_list,
         )
         async with data:
-            yield Pair(model, data, theirs, ours, preparing.pool, tls)
+            yield Pair(model, data, model_workers, data_workers, preparing.pool, tls)
     finally:
         await model.close()
-        await theirs.close()
+        await model_workers.close()

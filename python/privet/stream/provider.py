@@ -168,25 +168,25 @@ class ModelProvider:
             self._sessions[session.id] = session
             self._watching.start(self._watch(session))
             return session
-        resumed = self._sessions.get(hello.session)
+        open_session = self._sessions.get(hello.session)
         # Another's session looks as one that is not there.
-        if resumed is None or client not in (resumed.client, resumed.successor):
+        if open_session is None or client not in (open_session.client, open_session.successor):
             raise PeerMisbehaved("there is no such session any more")
-        resumed.take_over(caller)
-        return resumed
+        open_session.take_over(caller)
+        return open_session
 
     async def _watch(self, session: Session) -> None:
         """Forgets a session that ended, had no connection for too long, or whose client's
         certificate was revoked."""
-        without = 0.0
+        gap = 0.0
         while not session.over.is_set():
             step = min(1.0, self._patience.resume / 4)
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(session.over.wait(), step)
             if why := self._revoked.refuses(session.client):
                 await session.link.fail(PeerMisbehaved(why))
-            without = 0.0 if session.link.connected else without + step
-            if without > self._patience.resume:
+            gap = 0.0 if session.link.connected else gap + step
+            if gap > self._patience.resume:
                 await session.link.fail(broken(self._patience.resume))
         self._sessions.pop(session.id, None)
         await session.link.detach()
@@ -304,8 +304,8 @@ class Session:
         elif kind is Kind.TENSOR:
             self._take(Tensor.parse(payload))
         elif kind is Kind.FAILED:
-            if given_up := self._requests.pop(Failed.parse(payload).request, None):
-                given_up.stop()
+            if request := self._requests.pop(Failed.parse(payload).request, None):
+                request.stop()
         elif kind is Kind.SUCCESSOR:
             self.successor = Successor.parse(payload).fingerprint.hex()
         elif kind is Kind.BYE:
@@ -320,11 +320,11 @@ class Session:
         if len(self._requests) >= self._window:
             raise PeerMisbehaved(f"more than {self._window} requests are open")
         batch = self._stages.program.batch
-        refused = self._guard.count(self.caller.fingerprint, self.caller.name, batch)
-        if refused is not None:
+        refusal = self._guard.count(self.caller.fingerprint, self.caller.name, batch)
+        if refusal is not None:
             # The entry that it would have used up stays.
             self._last = opened.request
-            self._announce_failure(opened.request, refused[0])
+            self._announce_failure(opened.request, refusal[0])
             return
         blinding = self._hiding.open(opened.entry)
         self._requests[opened.request] = Request(blinding, due=dict(self._stages.inputs))
@@ -361,15 +361,15 @@ class Session:
 
     async def _round(self, number: int, request: Request) -> None:
         index, round = request.next, self._stages.rounds[request.next]
-        sent, returned = await self._rounds.run(request.blinding, index, request.bases)
+        message, places = await self._rounds.run(request.blinding, index, request.bases)
         for value in self._stages.last_uses[index]:
             request.bases.pop(value, None)
         request.next += 1
         if not round.output:
-            request.due, request.returned = {round.target: round.returned}, returned
+            request.due, request.returned = {round.target: round.returned}, places
         elif request.next == len(self._stages.rounds):
             self._requests.pop(number, None)
-        await self.link.send(Kind.TENSOR, Tensor(number, index, sent).to_bytes())
+        await self.link.send(Kind.TENSOR, Tensor(number, index, message).to_bytes())
 
     def _ended(self, _error: PrivetError) -> None:
         for request in self._requests.values():

@@ -179,7 +179,7 @@ class DataProvider:
         """Leaves a model provider whose certificate was revoked: the session ends if it shows that
         one again."""
         while self.link.failure is None:
-            if (shown := self._dialler.shown) and self._revoked.refuses(fingerprint_of(shown)):
+            if (chain := self._dialler.shown) and self._revoked.refuses(fingerprint_of(chain)):
                 await self.link.detach()
             await asyncio.sleep(WATCH_SECONDS)
 
@@ -222,7 +222,7 @@ class DataProvider:
             parts: Sequence[Part] = places([1] * count)
         else:
             parts = await asyncio.to_thread(self._allocate, public)
-        counts = [sum(it.stage == stage for it in parts) for stage in range(count)]
+        counts = [sum(part.stage == stage for part in parts) for stage in range(count)]
         if min(counts) < 1 or sum(counts) != len(parts):
             raise Misuse(f"the program has {count} stages here, and each needs a worker")
         self._rounds = NonlinearRounds(self._stages, self._pool, counts, self.ledger)
@@ -268,13 +268,14 @@ class DataProvider:
                 raise self.link.failure
             try:
                 async with asyncio.timeout(self._seconds):
-                    number, own = await self.begin()
+                    number, request = await self.begin()
                     try:
                         hide = (
-                            self._working().hide(own.blinding, *each) for each in enumerate(encoded)
+                            self._working().hide(request.blinding, *entry)
+                            for entry in enumerate(encoded)
                         )
                         await self.send(number, await asyncio.gather(*hide))
-                        return await own.done
+                        return await request.done
                     finally:
                         await self._forget(number)
             except TimeoutError as error:
@@ -282,10 +283,14 @@ class DataProvider:
 
     async def _forget(self, number: int) -> None:
         """Ends a request here, and there too unless it went through."""
-        mine = self._open.pop(number, None)
-        if mine is None or self.link.failure is not None:
+        request = self._open.pop(number, None)
+        if request is None or self.link.failure is not None:
             return
-        if not mine.done.done() or mine.done.cancelled() or mine.done.exception() is not None:
+        if (
+            not request.done.done()
+            or request.done.cancelled()
+            or request.done.exception() is not None
+        ):
             await self.link.send(Kind.FAILED, Failed(number, "given up").to_bytes())
 
     async def begin(self) -> tuple[int, Open]:
@@ -299,13 +304,15 @@ class DataProvider:
                 raise self.link.failure
             self._last += 1
             number = self._last
-            opened = self._open[number] = Open(blinding, asyncio.get_running_loop().create_future())
+            request = self._open[number] = Open(
+                blinding, asyncio.get_running_loop().create_future()
+            )
             try:
                 await self.link.send(Kind.OPEN, Opened(number, blinding.entry).to_bytes())
             except BaseException:
                 self._open.pop(number, None)
                 raise
-        return number, opened
+        return number, request
 
     async def send(self, number: int, tensors: Sequence[bytes]) -> None:
         """Sends the hidden inputs of a request."""
@@ -341,14 +348,14 @@ class DataProvider:
         self._tasks.start(self._answer(tensor, request))
 
     async def _answer(self, tensor: Tensor, request: Open) -> None:
-        index, each = tensor.place, self.stages.rounds[tensor.place]
+        index, stream_round = tensor.place, self.stages.rounds[tensor.place]
         try:
-            if each.output:
+            if stream_round.output:
                 rows = await self._working().reveal(request.blinding, index, tensor.rows)
-                self._reveal(request, each.target, rows)
+                self._reveal(request, stream_round.target, rows)
             else:
                 rows = await self._working().answer(request.blinding, index, tensor.rows)
-                answer = Tensor(tensor.request, each.target, rows)
+                answer = Tensor(tensor.request, stream_round.target, rows)
                 await self.link.send(Kind.TENSOR, answer.to_bytes())
         except PrivetError as error:
             if not request.done.done():

@@ -58,16 +58,16 @@ class Plan:
         Stages that are quicker than calls to workers, as BFV's are online, are not cut so far.
         """
         servers = self.servers(side)
-        least = -(-len(stages) // max(1, sum(it.cores for it in servers)))
+        least = -(-len(stages) // max(1, sum(server.cores for server in servers)))
         # Every stage needs a worker, also where there are more of them than threads.
         per_core = max(self.per_core, least)
-        allocated = allocate(stages, servers, per_core=per_core)
+        allocation = allocate(stages, servers, per_core=per_core)
         threads = tuple(
             min(count, max(1, math.ceil(stage.seconds / WORTH_SECONDS)))
-            for stage, count in zip(stages, allocated.threads, strict=True)
+            for stage, count in zip(stages, allocation.threads, strict=True)
         )
         parts = [
-            Part(stage, part, servers[allocated.servers[stage]].name or None)
+            Part(stage, part, servers[allocation.servers[stage]].name or None)
             for stage, count in enumerate(threads)
             for part in range(count)
         ]
@@ -95,9 +95,9 @@ async def serve(
     files = credentials().files
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     stages = Stages(public, cipher)
-    measured = await asyncio.to_thread(profile, public, cipher, private)
-    mine = [it.stage for it in measured if it.side == "model"]
-    parts, threads = plan.allocate(mine, "model")
+    profiles = await asyncio.to_thread(profile, public, cipher, private)
+    model_stages = [stage_times.stage for stage_times in profiles if stage_times.side == "model"]
+    parts, threads = plan.allocate(model_stages, "model")
     pool = connect(plan.cluster, plan.seconds)
     await pool.start(Recipe(LinearWorker, (public, cipher, private)), parts)
     receiver = None
@@ -146,22 +146,22 @@ async def ask(
     """A data provider in a session, with its stages measured and allocated, and over BFV with
     `ahead` entries in stock. At SIGHUP the session goes on with what `credentials` gives then. It
     ends with a model provider on the list `revoked`."""
-    shown, refused = credentials(), Revoked(revoked)
+    client_credentials, revocation_list = credentials(), Revoked(revoked)
 
     def allocated(public: bytes) -> list[Part]:
-        measured = profile(public, cipher)
-        return plan.allocate([it.stage for it in measured], "data")[0]
+        profiles = profile(public, cipher)
+        return plan.allocate([stage_times.stage for stage_times in profiles], "data")[0]
 
     provider = DataProvider(
         host,
         port,
-        shown.tls(refused),
+        client_credentials.tls(revocation_list),
         connect(plan.cluster, plan.seconds),
         allocate=allocated,
         cipher=cipher,
         preparing=Preparing(
             LocalPool(plan.seconds),
-            shown.files,
+            client_credentials.files,
             ahead,
             plan.seconds,
             None if revoked is None else str(revoked.absolute()),
@@ -170,7 +170,7 @@ async def ask(
         program_hash=program_hash,
         server_name=server_name,
         request_seconds=plan.seconds,
-        revoked=refused,
+        revoked=revocation_list,
     )
 
     async def reload() -> None:
