@@ -54,8 +54,8 @@ class Sample:
 
     def checked(self) -> Sample:
         """The same, or a failure if the result is too far from plaintext."""
-        allowed = TOLERANCE * max(1.0, self.largest_output or 0.0)
-        if self.max_abs_error is None or self.max_abs_error <= allowed:
+        tolerance = TOLERANCE * max(1.0, self.largest_output or 0.0)
+        if self.max_abs_error is None or self.max_abs_error <= tolerance:
             return self
         return replace(self, failure=f"the result is wrong by {self.max_abs_error:.3g}")
 
@@ -116,15 +116,18 @@ class Record:
         of a contender's two runs the faster counts, and the work that a server of `base` does once
         is charged to each run.
         """
-        mine = {
+        base_seconds = {
             sample.repetition: (sample.seconds or 0.0) + (sample.load_seconds or 0.0)
             for sample in self.of(task, base)
         }
         pairs = [
-            (min(sample.seconds or inf, sample.again_seconds or inf), mine.get(sample.repetition))
+            (
+                min(sample.seconds or inf, sample.again_seconds or inf),
+                base_seconds.get(sample.repetition),
+            )
             for sample in self.of(task, contender)
         ]
-        return median(theirs / ours for theirs, ours in pairs if ours)
+        return median(seconds / base_time for seconds, base_time in pairs if base_time)
 
     def _all(self, task: str, contender: str) -> Sequence[Sample]:
         return [
@@ -136,5 +139,5 @@ class Record:
 
 def median(values: Iterable[float | None]) -> float | None:
     """The median of those that are known; None if there are none."""
-    known = [value for value in values if value is not None]
-    return statistics.median(known) if known else None
+    numbers = [value for value in values if value is not None]
+    return statistics.median(numbers) if numbers else None
