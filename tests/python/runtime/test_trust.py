@@ -41,23 +41,23 @@ def party(
     identified: bool = False,
 ) -> Party:
     """A party whose certificate `issuer` has signed, or itself; `identified`: its key is named."""
-    own = key or ec.generate_private_key(ec.SECP256R1())
+    private_key = key or ec.generate_private_key(ec.SECP256R1())
     subject = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, name)])
     now, day = datetime.datetime.now(datetime.UTC), datetime.timedelta(days=1)
     builder = (
         x509.CertificateBuilder()
         .subject_name(subject)
         .issuer_name(issuer.certificate.subject if issuer else subject)
-        .public_key(own.public_key())
+        .public_key(private_key.public_key())
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - day)
         .not_valid_after(now + day)
         .add_extension(x509.BasicConstraints(authority, None), critical=True)
     )
     if identified:
-        identifier = x509.SubjectKeyIdentifier.from_public_key(own.public_key())
+        identifier = x509.SubjectKeyIdentifier.from_public_key(private_key.public_key())
         builder = builder.add_extension(identifier, critical=False)
-    return Party(builder.sign(issuer.key if issuer else own, hashes.SHA256()), own)
+    return Party(builder.sign(issuer.key if issuer else private_key, hashes.SHA256()), private_key)
 
 
 OLD, NEW = party("old", authority=True), party("new", authority=True)
@@ -65,9 +65,9 @@ OLD, NEW = party("old", authority=True), party("new", authority=True)
 
 def changed(*authorities: Party) -> Trust:
     """What trusted the old authority, and trusts these now."""
-    it = Trust([OLD.der])
-    it.renew(each.der for each in authorities)
-    return it
+    current_trust = Trust([OLD.der])
+    current_trust.renew(authority.der for authority in authorities)
+    return current_trust
 
 
 def test_nobody_is_judged_where_no_authority_was_taken_out() -> None:
@@ -79,25 +79,25 @@ def test_nobody_is_judged_where_no_authority_was_taken_out() -> None:
 
 def test_an_authority_that_was_taken_out_and_came_back_stands() -> None:
     client, other = party("client", OLD), party("client", NEW)
-    it = changed(NEW)
-    assert it.refuses([client.der]) is not None
-    assert it.refuses([other.der]) is None
-    it.renew([OLD.der])
-    assert it.refuses([client.der]) is None
-    assert it.refuses([other.der]) is not None
+    current_trust = changed(NEW)
+    assert current_trust.refuses([client.der]) is not None
+    assert current_trust.refuses([other.der]) is None
+    current_trust.renew([OLD.der])
+    assert current_trust.refuses([client.der]) is None
+    assert current_trust.refuses([other.der]) is not None
 
 
 def test_a_certificate_stands_by_a_path_through_what_was_shown() -> None:
-    between = party("between", NEW, authority=True)
-    client = party("client", between)
-    it = changed(NEW)
-    assert it.refuses([client.der, between.der]) is None
-    assert it.refuses([client.der]) is not None
+    intermediate = party("between", NEW, authority=True)
+    client = party("client", intermediate)
+    current_trust = changed(NEW)
+    assert current_trust.refuses([client.der, intermediate.der]) is None
+    assert current_trust.refuses([client.der]) is not None
 
 
 def test_an_authority_that_was_issued_anew_for_its_key_stands() -> None:
-    renewed = party("old", authority=True, key=OLD.key)
-    assert changed(renewed).refuses([party("client", OLD).der]) is None
+    successor = party("old", authority=True, key=OLD.key)
+    assert changed(successor).refuses([party("client", OLD).der]) is None
 
 
 @pytest.mark.parametrize("case", ["beside", "unable", "name", "many"])
@@ -116,31 +116,31 @@ def test_what_is_shown_beside_a_certificate_helps_nobody(
         chain = [party("client", party("new", authority=True)), NEW]
     else:
         chain = [client, *(party("old", authority=True, key=OLD.key) for _ in range(50))]
-    assert changed(NEW).refuses([each.der for each in chain]) is not None
+    assert changed(NEW).refuses([entry.der for entry in chain]) is not None
     if case == "unable":
         # The control: without a look at what may sign, it would stand.
         monkeypatch.setattr(trust, "_may_sign", lambda _: True)
-        assert changed(NEW).refuses([each.der for each in chain]) is None
+        assert changed(NEW).refuses([entry.der for entry in chain]) is None
 
 
 def test_the_certificates_that_a_peer_of_tls_showed(tmp_path: Path) -> None:
-    between = party("between", NEW, authority=True)
-    client, server = party("client", between), party("server", NEW)
+    intermediate = party("between", NEW, authority=True)
+    client, server = party("client", intermediate), party("server", NEW)
     near, far = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     near.check_hostname, far.verify_mode = False, ssl.CERT_REQUIRED
-    for context, own, chain in ((near, client, [client, between]), (far, server, [server])):
-        texts = [each.certificate.public_bytes(Encoding.PEM) for each in chain]
+    for context, leaf, chain in ((near, client, [client, intermediate]), (far, server, [server])):
+        texts = [entry.certificate.public_bytes(Encoding.PEM) for entry in chain]
         (tmp_path / "own.pem").write_bytes(b"".join(texts))
         form = (Encoding.PEM, PrivateFormat.PKCS8, NoEncryption())
-        (tmp_path / "own.key").write_bytes(own.key.private_bytes(*form))
+        (tmp_path / "own.key").write_bytes(leaf.key.private_bytes(*form))
         context.load_cert_chain(tmp_path / "own.pem", tmp_path / "own.key")
         context.load_verify_locations(cadata=NEW.der)
-    there, back = ssl.MemoryBIO(), ssl.MemoryBIO()
-    ends = near.wrap_bio(back, there), far.wrap_bio(there, back, server_side=True)
+    to_server, to_client = ssl.MemoryBIO(), ssl.MemoryBIO()
+    ends = near.wrap_bio(to_client, to_server), far.wrap_bio(to_server, to_client, server_side=True)
     for end in ends * 2:
         with suppress(ssl.SSLWantReadError):
             end.do_handshake()
-    assert chain_of(ends[1]) == [client.der, between.der]
+    assert chain_of(ends[1]) == [client.der, intermediate.der]
     assert chain_of(ends[0])[0] == server.der
 
 
@@ -172,8 +172,8 @@ def test_what_cannot_be_read_beside_a_certificate_changes_nothing(odd: str) -> N
 
 def test_of_two_paths_one_is_enough_in_any_order() -> None:
     key = ec.generate_private_key(ec.SECP256R1())
-    paths = [party("between", by, authority=True, key=key) for by in (OLD, NEW)]
+    paths = [party("between", issuer, authority=True, key=key) for issuer in (OLD, NEW)]
     client = party("client", paths[0])
-    for between in (paths, paths[::-1]):
-        assert changed(NEW).refuses([it.der for it in (client, *between)]) is None
+    for intermediates in (paths, paths[::-1]):
+        assert changed(NEW).refuses([entry.der for entry in (client, *intermediates)]) is None
     assert changed(NEW).refuses([client.der, paths[0].der]) is not None

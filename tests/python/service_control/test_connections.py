@@ -61,11 +61,11 @@ def healthy(port: int, link_tls: ssl.SSLContext, patience: float) -> bool:
         return False
 
 
-def under_siege(key_folder: Path, who: str, calls: int, patience: float) -> tuple[int, int]:
+def under_siege(key_folder: Path, kind: str, calls: int, patience: float) -> tuple[int, int]:
     """How many of the calls are answered beside 200 idle connections where the process may open 100
     files, and how many lines it logs."""
-    command = [sys.executable, quiet_server.__file__, str(key_folder), str(FILES), who]
-    mine = client_tls(key_folder, "client")
+    command = [sys.executable, quiet_server.__file__, str(key_folder), str(FILES), kind]
+    context = client_tls(key_folder, "client")
     with subprocess.Popen(command, stdout=-1, stderr=-1, text=True) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -74,25 +74,27 @@ def under_siege(key_folder: Path, who: str, calls: int, patience: float) -> tupl
         reader = threading.Thread(target=lambda: lines.extend(errors))
         reader.start()
         port = int(process.stdout.readline())
-        assert healthy(port, mine, 10.0)
+        assert healthy(port, context, 10.0)
         with idle(port, IDLE):
             time.sleep(0.5)
-            answered = sum(healthy(port, mine, patience) for _ in range(calls))
+            answers = sum(healthy(port, context, patience) for _ in range(calls))
             assert process.poll() is None
         process.kill()
         reader.join()
-    return answered, len(lines)
+    return answers, len(lines)
 
 
 def test_idle_strangers_stop_no_call_and_fill_no_log(key_folder: Path, figures: list[str]) -> None:
-    answered, lines = under_siege(key_folder, "ours", 10, 5.0)
-    assert answered == 10
+    answers, lines = under_siege(key_folder, "ours", 10, 5.0)
+    assert answers == 10
     assert lines <= 3
     # The control: aiohttp's own way of accepting.
-    beside, many = under_siege(key_folder, "aiohttp", 2, 1.0)
-    assert beside == 0
-    assert many > 50
-    figures.append(f"{IDLE} idle connections, {FILES} files: {lines} lines logged; without {many}")
+    control_answers, control_lines = under_siege(key_folder, "aiohttp", 2, 1.0)
+    assert control_answers == 0
+    assert control_lines > 50
+    figures.append(
+        f"{IDLE} idle connections, {FILES} files: {lines} lines logged; without {control_lines}"
+    )
 
 
 def test_places_are_shared_between_clients(folder: Path, program: Path, tmp_path: Path) -> None:
@@ -101,25 +103,25 @@ def test_places_are_shared_between_clients(folder: Path, program: Path, tmp_path
     keys.issue(key_folder, "greedy")
     bounds = Bounds(connections=16, of_client=12, handshakes=8, of_address=8)
 
-    async def act(it: Scene) -> None:
-        mine, port = client_tls(key_folder, "greedy"), int(it.address.rpartition(":")[2])
+    async def act(testbed: Scene) -> None:
+        context, port = client_tls(key_folder, "greedy"), int(testbed.address.rpartition(":")[2])
         writers = []
         for _ in range(20):
             _, writer = await asyncio.open_connection(
-                "127.0.0.1", port, ssl=mine, server_hostname="localhost"
+                "127.0.0.1", port, ssl=context, server_hostname="localhost"
             )
             writers.append(writer)
-        async with ServiceCaller(it.address, key_folder, folder / "c") as client:
+        async with ServiceCaller(testbed.address, key_folder, folder / "c") as client:
             assert (await client.call("GET", "/v2/health/live"))[0] == 200
         for writer in writers:
             writer.transport.abort()
         await asyncio.sleep(0.2)
-        async with ServiceCaller(it.address, key_folder, folder / "g", "greedy") as greedy:
+        async with ServiceCaller(testbed.address, key_folder, folder / "g", "greedy") as greedy:
             assert (await greedy.call("GET", "/v2/health/live"))[0] == 200
 
     async def main() -> None:
-        async with scene(folder, key_folder, program, connections=bounds) as it:
-            await act(it)
+        async with scene(folder, key_folder, program, connections=bounds) as testbed:
+            await act(testbed)
 
     asyncio.run(main())
 
@@ -130,10 +132,10 @@ def test_a_body_that_does_not_come_is_given_up(
     monkeypatch.setattr("privet.service.http.BODY_SECONDS", 0.2)
 
     async def main() -> None:
-        async with scene(folder, key_folder, program) as it:
+        async with scene(folder, key_folder, program) as testbed:
             reader, writer = await asyncio.open_connection(
                 "127.0.0.1",
-                int(it.address.rpartition(":")[2]),
+                int(testbed.address.rpartition(":")[2]),
                 ssl=client_tls(key_folder, "client"),
                 server_hostname="localhost",
             )
@@ -168,10 +170,10 @@ def test_an_answer_that_nobody_reads_is_given_up(
     async def main() -> None:
         app = web.Application()
         app.router.add_get("/", large)
-        mine = client_tls(key_folder, "client")
+        context = client_tls(key_folder, "client")
         async with serving(app, "127.0.0.1", 0, tls(key_folder), shutdown=0.1) as (_, port):
             reader, writer = await asyncio.open_connection(
-                "127.0.0.1", port, ssl=mine, server_hostname="localhost"
+                "127.0.0.1", port, ssl=context, server_hostname="localhost"
             )
             writer.write(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
             await reader.readuntil(b"\r\n\r\n")
@@ -200,18 +202,18 @@ def test_connections_that_are_closed_leave_no_tls(key_folder: Path) -> None:
 
     def links() -> int:
         # Not `isinstance`, which asks a dead proxy for its class.
-        return sum(issubclass(type(it), ssl.SSLObject) for it in gc.get_objects())
+        return sum(issubclass(type(instance), ssl.SSLObject) for instance in gc.get_objects())
 
     async def main() -> None:
         app = web.Application()
         app.router.add_get("/", answer)
-        mine = client_tls(key_folder, "client")
+        context = client_tls(key_folder, "client")
         async with serving(app, "127.0.0.1", 0, tls(key_folder), shutdown=0.1) as (_, port):
-            before = links()
+            count = links()
             for _ in range(20):
-                assert await asyncio.to_thread(healthy, port, mine, 10.0)
+                assert await asyncio.to_thread(healthy, port, context, 10.0)
             async with asyncio.timeout(10):
-                while links() > before:
+                while links() > count:
                     await asyncio.sleep(0.05)
 
     gc.collect()
@@ -260,8 +262,8 @@ asyncio.run(main())
 """
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
     control = code.replace("hangup.hold()", "")
-    ended = subprocess.run([sys.executable, "-c", control], check=False).returncode
-    assert ended == -signal.SIGHUP
+    status = subprocess.run([sys.executable, "-c", control], check=False).returncode
+    assert status == -signal.SIGHUP
 
 
 @pytest.mark.parametrize("hurried", [True, False], ids=["as it is", "control"])
@@ -272,8 +274,8 @@ def test_silent_peers_keep_a_data_port_busy_for_a_moment(
     monkeypatch.setattr(acceptor, "HANDSHAKE_SECONDS", 4.0)
     monkeypatch.setattr(acceptor, "HURRY_SECONDS", 0.05 if hurried else 4.0)
     compiled = small_model()
-    own = Credentials.from_directory(key_folder, "server")
-    with Server(own, state=tmp_path / "server") as server:
+    server_credentials = Credentials.from_directory(key_folder, "server")
+    with Server(server_credentials, state=tmp_path / "server") as server:
         server.add(compiled.program, compiled.weights)
         port = server.start().address[1]
         with idle(port, 16):
@@ -281,6 +283,6 @@ def test_silent_peers_keep_a_data_port_busy_for_a_moment(
             start = time.monotonic()
             credentials = Credentials.from_directory(key_folder, "client")
             with Client("localhost", port, credentials, state=tmp_path / "client") as client:
-                waited = time.monotonic() - start
+                seconds = time.monotonic() - start
                 client.infer([INPUT])
-    assert (waited < 8.0) == hurried
+    assert (seconds < 8.0) == hurried

@@ -60,9 +60,9 @@ async def site(folder: Path) -> AsyncIterator[Site]:
 
     app = web.Application()
     app.add_routes([web.get("/", live), web.get("/held", held), web.get("/stream", stream)])
-    shown = RenewedTls(lambda: tls(folder))
-    async with serving(app, "127.0.0.1", 0, shown, shutdown=0.1) as (_, port):
-        yield Site(folder, shown, port, may_answer)
+    server_tls = RenewedTls(lambda: tls(folder))
+    async with serving(app, "127.0.0.1", 0, server_tls, shutdown=0.1) as (_, port):
+        yield Site(folder, server_tls, port, may_answer)
 
 
 Act = Callable[[Site, aiohttp.ClientSession, Path], Awaitable[None]]
@@ -75,9 +75,9 @@ def run(act: Act, key_folder: Path, tmp_path: Path) -> None:
     keys.make(other)
 
     async def main() -> None:
-        trusting = aiohttp.TCPConnector(ssl=client_tls(key_folder, "client"))
-        async with site(folder) as it, aiohttp.ClientSession(connector=trusting) as session:
-            await act(it, session, other)
+        connector = aiohttp.TCPConnector(ssl=client_tls(key_folder, "client"))
+        async with site(folder) as server, aiohttp.ClientSession(connector=connector) as session:
+            await act(server, session, other)
 
     asyncio.run(main())
 
@@ -93,16 +93,19 @@ async def until_closed(transport: asyncio.BaseTransport | None) -> None:
 def test_an_idle_connection_is_cut_once_its_authority_is_gone(
     key_folder: Path, tmp_path: Path, reloads: bool
 ) -> None:
-    async def act(it: Site, session: aiohttp.ClientSession, other: Path) -> None:
+    async def act(server: Site, session: aiohttp.ClientSession, other: Path) -> None:
         reader, writer = await asyncio.open_connection(
-            "127.0.0.1", it.port, ssl=client_tls(key_folder, "client"), server_hostname="localhost"
+            "127.0.0.1",
+            server.port,
+            ssl=client_tls(key_folder, "client"),
+            server_hostname="localhost",
         )
         ask = b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n"
         writer.write(ask)
         assert b" 200 " in await reader.readuntil(b"\r\n\r\n")
-        shutil.copy(other / "ca.pem", it.folder)
+        shutil.copy(other / "ca.pem", server.folder)
         if reloads:
-            it.shown.reload()
+            server.shown.reload()
             async with asyncio.timeout(10):
                 assert await reader.read() == b""
         else:
@@ -117,15 +120,15 @@ def test_an_idle_connection_is_cut_once_its_authority_is_gone(
 def test_an_answer_under_way_goes_to_nobody_whose_authority_is_gone(
     key_folder: Path, tmp_path: Path, reloads: bool
 ) -> None:
-    async def act(it: Site, session: aiohttp.ClientSession, other: Path) -> None:
-        asking = asyncio.create_task(session.get(it.url("/held")))
+    async def act(server: Site, session: aiohttp.ClientSession, other: Path) -> None:
+        request_task = asyncio.create_task(session.get(server.url("/held")))
         await asyncio.sleep(0.2)
-        shutil.copy(other / "ca.pem", it.folder)
+        shutil.copy(other / "ca.pem", server.folder)
         if reloads:
-            it.shown.reload()
-        it.may_answer.set()
+            server.shown.reload()
+        server.may_answer.set()
         with pytest.raises(aiohttp.ClientError) if reloads else nullcontext():
-            assert await (await asking).text() == "secret"
+            assert await (await request_task).text() == "secret"
 
     run(act, key_folder, tmp_path)
 
@@ -134,11 +137,11 @@ def test_an_answer_under_way_goes_to_nobody_whose_authority_is_gone(
 def test_a_stream_is_cut_once_its_authority_is_gone(
     key_folder: Path, tmp_path: Path, reloads: bool
 ) -> None:
-    async def act(it: Site, session: aiohttp.ClientSession, other: Path) -> None:
-        async with session.ws_connect(it.url("/stream")) as link:
-            shutil.copy(other / "ca.pem", it.folder)
+    async def act(server: Site, session: aiohttp.ClientSession, other: Path) -> None:
+        async with session.ws_connect(server.url("/stream")) as link:
+            shutil.copy(other / "ca.pem", server.folder)
             if reloads:
-                it.shown.reload()
+                server.shown.reload()
                 assert (await link.receive(10)).type is not aiohttp.WSMsgType.TEXT
                 assert link.closed
             else:
@@ -152,18 +155,18 @@ def test_a_stream_is_cut_once_its_authority_is_gone(
 def test_a_handshake_that_began_before_is_judged_by_the_authorities_of_its_end(
     key_folder: Path, tmp_path: Path, reloads: bool
 ) -> None:
-    async def act(it: Site, session: aiohttp.ClientSession, other: Path) -> None:
-        plain = socket.create_connection(("127.0.0.1", it.port))
+    async def act(server: Site, session: aiohttp.ClientSession, other: Path) -> None:
+        plain = socket.create_connection(("127.0.0.1", server.port))
         # The server has made its half of the handshake by the authorities of this moment.
         await asyncio.sleep(0.2)
-        shutil.copy(other / "ca.pem", it.folder)
+        shutil.copy(other / "ca.pem", server.folder)
         if reloads:
-            it.shown.reload()
+            server.shown.reload()
 
         def attack() -> bytes:
             plain.settimeout(10)
-            trusting = client_tls(key_folder, "client")
-            with trusting.wrap_socket(plain, server_hostname="localhost") as link:
+            context = client_tls(key_folder, "client")
+            with context.wrap_socket(plain, server_hostname="localhost") as link:
                 link.sendall(b"GET / HTTP/1.1\r\nHost: localhost\r\n\r\n")
                 return link.recv(100)
 
@@ -180,34 +183,34 @@ def test_connections_of_those_who_are_trusted_still_go_on(key_folder: Path, tmp_
     """Whatever goes on over them is not lost, also where another authority was taken out; the next
     answer is the last."""
 
-    async def act(it: Site, session: aiohttp.ClientSession, other: Path) -> None:
-        both = (key_folder / "ca.pem").read_text() + (other / "ca.pem").read_text()
-        (it.folder / "ca.pem").write_text(both)
-        it.shown.reload()
-        async with session.ws_connect(it.url("/stream")) as link:
-            asking = asyncio.create_task(session.get(it.url("/held")))
-            async with session.get(it.url("/")) as answer:
+    async def act(server: Site, session: aiohttp.ClientSession, other: Path) -> None:
+        authorities = (key_folder / "ca.pem").read_text() + (other / "ca.pem").read_text()
+        (server.folder / "ca.pem").write_text(authorities)
+        server.shown.reload()
+        async with session.ws_connect(server.url("/stream")) as link:
+            request_task = asyncio.create_task(session.get(server.url("/held")))
+            async with session.get(server.url("/")) as answer:
                 assert answer.headers.get("Connection") is None
             await asyncio.sleep(0.2)
-            shutil.copy(key_folder / "ca.pem", it.folder)
-            it.shown.reload()
-            async with session.get(it.url("/")) as answer:
+            shutil.copy(key_folder / "ca.pem", server.folder)
+            server.shown.reload()
+            async with session.get(server.url("/")) as answer:
                 assert answer.headers.get("Connection") == "close"
             await link.send_str("on")
             assert await link.receive_str(timeout=10) == "on"
-            it.may_answer.set()
-            async with await asking as answer:
+            server.may_answer.set()
+            async with await request_task as answer:
                 assert await answer.text() == "secret"
 
     run(act, key_folder, tmp_path)
 
 
 def test_a_stream_begins_on_a_connection_from_before(key_folder: Path, tmp_path: Path) -> None:
-    async def act(it: Site, session: aiohttp.ClientSession, other: Path) -> None:
-        async with session.get(it.url("/")) as answer:
+    async def act(server: Site, session: aiohttp.ClientSession, other: Path) -> None:
+        async with session.get(server.url("/")) as answer:
             assert answer.status == 200
-        it.shown.reload()
-        async with session.ws_connect(it.url("/stream")) as link:
+        server.shown.reload()
+        async with session.ws_connect(server.url("/stream")) as link:
             await link.send_str("on")
             assert await link.receive_str(timeout=10) == "on"
 

@@ -58,9 +58,9 @@ def samples(size: float, count: int, rng: np.random.Generator | None = None) -> 
 
 def relative_error(model: onnx.ModelProto, compiled: Compiled, inputs: Arrays) -> float:
     session = onnxruntime.InferenceSession(model.SerializeToString())
-    wanted = np.array([session.run(None, {"x": x})[0] for x in inputs])
+    reference = np.array([session.run(None, {"x": x})[0] for x in inputs])
     outputs = [execute(compiled.program, compiled.weights, [x]).outputs["y"] for x in inputs]
-    return float(np.abs(np.array(outputs) - wanted).max() / np.ptp(wanted))
+    return float(np.abs(np.array(outputs) - reference).max() / np.ptp(reference))
 
 
 @pytest.mark.parametrize("activation", ["Relu", "Sigmoid"])
@@ -89,8 +89,8 @@ def test_a_model_of_usual_sizes_keeps_the_usual_widths() -> None:
 
 
 def test_what_the_user_gives_is_kept_and_said_where_it_is_not_accurate() -> None:
-    given: dict[str, Any] = {"bits": 37, "scale": 12, "calibration": samples(1e3, 16)}
-    compiled = compile(network(1e3, 1.0), **given)
+    options: dict[str, Any] = {"bits": 37, "scale": 12, "calibration": samples(1e3, 16)}
+    compiled = compile(network(1e3, 1.0), **options)
     program = compiled.program
     assert (program.ring_bits, program.values[0].scale) == (37, 12)
     warning = compiled.accuracy().warning
@@ -102,16 +102,18 @@ def test_the_error_of_a_polynomial_in_place_of_a_function_counts() -> None:
     """A bell by a polynomial up to the margin, and large coefficients that nearly cancel."""
     rng = np.random.default_rng(0)
     rows = rng.standard_normal((SAMPLES, 4)).astype(np.float32)
-    wanted = rows @ np.array([1, 2, -1, 0.5]) + np.sin(rows[:, 0])
-    proto = to_onnx(SVR(C=1e4, gamma=0.01).fit(rows[:60], wanted[:60]), rows[:1])
-    known = [row[None] for row in rows]
-    compiled = compile(proto, calibration=known)
+    targets = rows @ np.array([1, 2, -1, 0.5]) + np.sin(rows[:, 0])
+    proto = to_onnx(SVR(C=1e4, gamma=0.01).fit(rows[:60], targets[:60]), rows[:1])
+    calibration = [row[None] for row in rows]
+    compiled = compile(proto, calibration=calibration)
     (reference,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"X": rows})
-    fixed = [execute(compiled.program, compiled.weights, [it]).outputs["variable"] for it in known]
-    off = float(np.abs(np.concatenate(fixed) - reference).max())
+    outputs = [
+        execute(compiled.program, compiled.weights, [x]).outputs["variable"] for x in calibration
+    ]
+    error = float(np.abs(np.concatenate(outputs) - reference).max())
     accuracy = compiled.accuracy()
-    assert off > 0.1
-    assert accuracy.outputs[0].error == pytest.approx(off, rel=1e-3)
+    assert error > 0.1
+    assert accuracy.outputs[0].error == pytest.approx(error, rel=1e-3)
     assert accuracy.warning is not None
 
 
@@ -121,20 +123,20 @@ def test_a_large_model_keeps_the_usual_widths_up_to_a_larger_error(rows: int) ->
     proto = network(1.0, 0.03, rng=rng)
     for entry in (*proto.graph.input, *proto.graph.output):
         entry.type.tensor_type.shape.dim[0].dim_value = rows
-    known = [np.repeat(x, rows, axis=0) for x in samples(1.0, 16, rng)]
-    usual = compile(proto, calibration=known, bits=37, scale=12).accuracy().relative
+    calibration = [np.repeat(x, rows, axis=0) for x in samples(1.0, 16, rng)]
+    usual = compile(proto, calibration=calibration, bits=37, scale=12).accuracy().relative
     assert TOLERANCE < usual < KEPT
-    chosen = compile(proto, calibration=known).accuracy().relative
+    chosen = compile(proto, calibration=calibration).accuracy().relative
     assert (chosen == usual) == (rows > 1)
 
 
 def kernel_machine(rows: np.ndarray[Any, Any], alpha: float) -> onnx.ModelProto:
     """A Gaussian process, whose coefficients are the larger, the less `alpha` is."""
-    wanted = rows @ np.array([1, 2, -1, 0.5]) + np.sin(rows[:, 0])
+    targets = rows @ np.array([1, 2, -1, 0.5]) + np.sin(rows[:, 0])
     kernel = ConstantKernel(4, "fixed") * RBF(4, "fixed")
-    machine = GaussianProcessRegressor(kernel, alpha=alpha).fit(rows[:60], wanted[:60])
-    exported: onnx.ModelProto = to_onnx(machine, rows[:1])
-    return exported
+    machine = GaussianProcessRegressor(kernel, alpha=alpha).fit(rows[:60], targets[:60])
+    proto: onnx.ModelProto = to_onnx(machine, rows[:1])
+    return proto
 
 
 @pytest.mark.parametrize(("alpha", "is_accurate"), [(1e-4, True), (1e-10, False)])
@@ -143,16 +145,18 @@ def test_coefficients_that_nearly_cancel_get_fine_functions_or_a_warning(
 ) -> None:
     rows = np.random.default_rng(0).standard_normal((160, 4)).astype(np.float32)
     proto = kernel_machine(rows, alpha)
-    (wanted,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(None, {"X": rows[60:]})
+    (reference,) = onnxruntime.InferenceSession(proto.SerializeToString()).run(
+        None, {"X": rows[60:]}
+    )
     compiled = compile(proto, calibration=[row[None] for row in rows[:60]], smooth="piecewise")
     outputs = [
         execute(compiled.program, compiled.weights, [row[None]]).outputs["GPmean"]
         for row in rows[60:]
     ]
-    off = float(np.abs(np.concatenate(outputs) - wanted).max() / np.ptp(wanted))
+    error = float(np.abs(np.concatenate(outputs) - reference).max() / np.ptp(reference))
     accuracy = compiled.accuracy()
     assert (accuracy.relative <= TOLERANCE) == is_accurate
-    assert off < 2 * accuracy.relative
+    assert error < 2 * accuracy.relative
     warning = accuracy.warning
     assert is_accurate or (warning is not None and "gpr_MatMul (Dense) is the first" in warning)
 
@@ -160,35 +164,35 @@ def test_coefficients_that_nearly_cancel_get_fine_functions_or_a_warning(
 def test_a_program_that_is_not_its_model_is_told_by_onnx_runtime() -> None:
     """No layer of it is off from the graph that it was made of."""
     rng = np.random.default_rng(5)
-    proto, known = network(1.0, 1.0, rng=rng), samples(1.0, 16, rng)
-    compiled = compile(proto, calibration=known)
+    proto, calibration = network(1.0, 1.0, rng=rng), samples(1.0, 16, rng)
+    compiled = compile(proto, calibration=calibration)
     accuracy = compiled.accuracy()
     (error,) = accuracy.beside
     assert error.name == "y"
     assert error.relative < KEPT
     assert accuracy.warning is None
-    other = beside(network(1.0, 1.0, rng=rng), compiled.program, compiled.weights, known)
+    other = beside(network(1.0, 1.0, rng=rng), compiled.program, compiled.weights, calibration)
     warning = replace(accuracy, beside=other).warning
     assert warning is not None
     assert "output y is off from ONNX Runtime's by" in warning
     broken = network(1.0, 1.0, rng=rng)
     broken.graph.node[0].op_type = "NoSuchOperator"
-    assert beside(broken, compiled.program, compiled.weights, known) == ()
+    assert beside(broken, compiled.program, compiled.weights, calibration) == ()
 
 
 def test_a_scale_that_needs_a_wider_ring_gets_one() -> None:
-    model, known = network(1.0, 3e3), samples(1.0, 16)
-    program = compile(model, calibration=known, scale=12).program
+    model, calibration = network(1.0, 3e3), samples(1.0, 16)
+    program = compile(model, calibration=calibration, scale=12).program
     assert program.ring_bits > 37
     assert {value.scale for value in program.values} == {12, 24}
 
 
 def test_no_ring_is_chosen_that_some_choice_in_a_suite_does_not_carry() -> None:
     rng = np.random.default_rng(1)
-    proto, known = network(1e-5, 1e-5, rng=rng), samples(1e-5, 16, rng)
-    program = compile(proto, calibration=known).program
+    proto, calibration = network(1e-5, 1e-5, rng=rng), samples(1e-5, 16, rng)
+    program = compile(proto, calibration=calibration).program
     assert program.ring_bits == WIDEST
-    for prime in (it for it in privet.Gmw.labelled() if it.field == "prime"):
+    for prime in (suite for suite in privet.Gmw.labelled() if suite.field == "prime"):
         prime.plan(program)
     privet.Stream().plan(program)
 
@@ -199,9 +203,9 @@ def test_what_no_choice_computes_accurately_stays_refused() -> None:
 
 
 def test_without_calibration_the_usual_widths_are_kept_where_they_have_room() -> None:
-    proto, known = network(255.0, 1.0), samples(255.0, 4)
+    proto, calibration = network(255.0, 1.0), samples(255.0, 4)
     assert compile(proto, input_range=(0, 255)).program.values[0].scale == 12
-    assert compile(proto, calibration=known).program.values[0].scale != 12
+    assert compile(proto, calibration=calibration).program.values[0].scale != 12
     assert compile(network(1e5, 1.0), input_range=(0, 1e5)).accuracy().relative < 1e-3
 
 
@@ -226,11 +230,11 @@ def test_a_ring_that_is_given_and_too_wide_is_refused_by_a_prime_field() -> None
 def test_chosen_widths_compute_the_executors_integers(
     width: tuple[float, dict[str, Any]], suite: privet.Suite
 ) -> None:
-    size, given = width
-    known = samples(size, 8)
+    size, options = width
+    inputs = samples(size, 8)
     model = network(size, 1.0, "Relu" if size == 1.0 else "Sigmoid")
-    compiled = compile(model, calibration=known, smooth="piecewise", **given)
-    assert privet.run(compiled, known[:1], suite=suite).max_fixed_point_error == 0
+    compiled = compile(model, calibration=inputs, smooth="piecewise", **options)
+    assert privet.run(compiled, inputs[:1], suite=suite).max_fixed_point_error == 0
 
 
 def small_factor() -> onnx.ModelProto:

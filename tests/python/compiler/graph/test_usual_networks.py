@@ -37,8 +37,8 @@ def drawn(proto: Model, rng: np.random.Generator) -> dict[str, Array]:
         kind = entry.type.tensor_type
         shape = [dim.dim_value for dim in kind.shape.dim]
         if entry.name == "m":
-            kept = np.arange(TOKENS) < rng.integers(1, TOKENS + 1)
-            arrays["m"] = kept[None].astype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
+            mask = np.arange(TOKENS) < rng.integers(1, TOKENS + 1)
+            arrays["m"] = mask[None].astype(onnx.helper.tensor_dtype_to_np_dtype(kind.elem_type))
         elif kind.elem_type == onnx.TensorProto.FLOAT:
             arrays[entry.name] = rng.standard_normal(shape).astype(np.float32)
         elif kind.elem_type == onnx.TensorProto.UINT8:
@@ -55,19 +55,19 @@ def test_a_network_gives_what_onnx_runtime_gives(name: str) -> None:
     proto, rng = BUILDERS[name](), np.random.default_rng(0)
     rows = [drawn(proto, rng) for _ in range(24)]
     compiled = compile(proto, smooth="piecewise", calibration=rows[:16])
-    outputs, wanted = [], []
+    outputs, references = [], []
     for row in rows[16:]:
-        given, _ = fill(compiled.program, row)
-        (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-        (other,) = expected(proto, row)
-        assert output.shape == other.shape
+        inputs, _ = fill(compiled.program, row)
+        (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+        (reference,) = expected(proto, row)
+        assert output.shape == reference.shape
         outputs.append(output)
-        wanted.append(other)
-    if wanted[0].dtype.kind == "i":
-        assert np.array_equal(outputs, wanted)
+        references.append(reference)
+    if references[0].dtype.kind == "i":
+        assert np.array_equal(outputs, references)
     else:
-        error = np.abs(np.array(outputs) - np.array(wanted)).max()
-        assert error <= ALLOWED * np.ptp(np.array(wanted))
+        error = np.abs(np.array(outputs) - np.array(references)).max()
+        assert error <= ALLOWED * np.ptp(np.array(references))
 
 
 @pytest.mark.parametrize(
@@ -79,8 +79,8 @@ def test_parties_give_the_same(builder: Any, suite: str) -> None:
     rows = [drawn(proto, rng) for _ in range(9)]
     run = privet.run(proto, rows[0], suite=suite, calibration=rows[1:])
     assert run.max_fixed_point_error == 0
-    (output,), (wanted,) = run.outputs.values(), run.reference.values()
-    np.testing.assert_allclose(output.tolist(), wanted.tolist(), rtol=0, atol=5e-3)
+    (output,), (reference,) = run.outputs.values(), run.reference.values()
+    np.testing.assert_allclose(output.tolist(), reference.tolist(), rtol=0, atol=5e-3)
 
 
 @pytest.mark.parametrize("low", [-np.inf, -1e9])
@@ -118,9 +118,9 @@ def test_a_mask_by_products_is_of_whole_numbers(kind: int) -> None:
         return
     compiled = compile(proto, smooth="piecewise", calibration=rows)
     for row in rows:
-        given = {**row, "m": row["m"].astype(bool)}
-        (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-        np.testing.assert_allclose(output, expected(proto, given)[0], rtol=0, atol=5e-3)
+        inputs = {**row, "m": row["m"].astype(bool)}
+        (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+        np.testing.assert_allclose(output, expected(proto, inputs)[0], rtol=0, atol=5e-3)
 
 
 def test_a_mask_of_floats_that_becomes_truth_values_is_whole() -> None:
@@ -183,10 +183,10 @@ def test_masks_of_numbers_that_are_too_large_are_not_lowered() -> None:
 
 def test_what_is_masked_has_the_shape_that_a_constant_gives_it() -> None:
     proto = masked_maximum(np.full((1, 1, 1), -1e9), axis=2)
-    given = {**AMOUNTS, "x": AMOUNTS["x"] / np.float32(1e3)}
-    compiled = compile(proto, calibration=[given])
-    (output,) = execute(compiled.program, compiled.weights, given).outputs.values()
-    np.testing.assert_allclose(output, expected(proto, given)[0], atol=2e-3)
+    inputs = {**AMOUNTS, "x": AMOUNTS["x"] / np.float32(1e3)}
+    compiled = compile(proto, calibration=[inputs])
+    (output,) = execute(compiled.program, compiled.weights, inputs).outputs.values()
+    np.testing.assert_allclose(output, expected(proto, inputs)[0], atol=2e-3)
     assert output.shape == (1, 1, 1)
 
 
