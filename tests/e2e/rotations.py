@@ -21,10 +21,10 @@ from privet import keys as certificates
 def until(look: Callable[[], Any]) -> Any:
     """What `look` gives once that is something."""
     end = time.monotonic() + SOON
-    while not (thing := look()):
+    while not (result := look()):
         assert time.monotonic() < end
         time.sleep(0.02)
-    return thing
+    return result
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class Rotation:
 
     def trust(self, folder: Path, *trusted: Path) -> None:
         """Has the keys in a folder trust the authorities of these."""
-        texts = [(each / "own.pem").read_text() for each in trusted]
+        texts = [(keys / "own.pem").read_text() for keys in trusted]
         (folder / "ca.pem").write_text("".join(texts))
 
     def shown(self, keys: Path, party: str) -> str:
@@ -73,16 +73,16 @@ class Log:
 
     path: Path
 
-    def hangup(self, process: Running, said: str) -> dict[str, Any]:
+    def hangup(self, process: Running, message: str) -> dict[str, Any]:
         """Sends SIGHUP; the line of the log that says what came of it."""
-        known = len(self.path.read_bytes())
+        offset = len(self.path.read_bytes())
         process.process.send_signal(signal.SIGHUP)
 
         def line() -> dict[str, Any] | None:
-            for text in self.path.read_bytes()[known:].splitlines():
+            for text in self.path.read_bytes()[offset:].splitlines():
                 with contextlib.suppress(ValueError):
                     entry: dict[str, Any] = json.loads(text)
-                    if said in entry["message"]:
+                    if message in entry["message"]:
                         return entry
             return None
 

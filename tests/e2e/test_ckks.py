@@ -73,8 +73,8 @@ def test_what_is_no_chain(tmp_path: Path) -> None:
         "b": constant(18, 4, seed=3, spread=0.3),
         "d": constant(8, 3, seed=4),
     }
-    gated = model(nodes, {"x": (1, 2, 6, 6)}, ["y", "z"], weights)
-    run = privet.run(gated, suite="ckks", input_range=(-1, 1))
+    proto = model(nodes, {"x": (1, 2, 6, 6)}, ["y", "z"], weights)
+    run = privet.run(proto, suite="ckks", input_range=(-1, 1))
     assert within(run, 8 * UNIT)
 
 
@@ -124,7 +124,7 @@ def test_other_suites_refuse_polynomials_by_name(
     assert len(refusal.value.problems) == 2
     with pytest.raises(Misuse, match="runs only in suite ckks"):
         suite.native(compiled.program.to_public_bytes())
-    names = [it.name for it in suites.all_suites() if it().runs(compiled.program)]
+    names = [kind.name for kind in suites.all_suites() if kind().runs(compiled.program)]
     assert names == ["ckks"]
 
 
@@ -175,8 +175,8 @@ def test_each_link_of_a_cohort_is_shaped(tmp_path: Path) -> None:
     path = zoo.build("nn5", tmp_path)
     suite = privet.Ckks(scenario="collective", parties=2)
     near, far = (
-        privet.run(path, suite=suite, input_range=(0, 1), link=it)
-        for it in (None, "400ms,1000Mbit")
+        privet.run(path, suite=suite, input_range=(0, 1), link=link)
+        for link in (None, "400ms,1000Mbit")
     )
     assert far.argmax_agrees
     assert far.online.rounds == near.online.rounds
@@ -324,15 +324,15 @@ def test_a_cohort_refreshes_deep_models() -> None:
 
 def test_plans_differ_by_who_refreshes() -> None:
     public = privet.compile(deep(12), suite="ckks", input_range=(-1, 1)).program
-    planned = suites.plan_ckks(public.to_public_bytes(), "collective", "light", 5)
-    assert planned["members"] == 5
-    assert planned["refreshes"] == sum(
+    plan = suites.plan_ckks(public.to_public_bytes(), "collective", "light", 5)
+    assert plan["members"] == 5
+    assert plan["refreshes"] == sum(
         layer["ciphertexts"] * {"": 0, "both": 2}.get(layer["refresh"], 1)
-        for layer in planned["layers"]
+        for layer in plan["layers"]
     )
     alone = suites.plan_ckks(public.to_public_bytes(), flooding="light")
     assert "members" not in alone
-    assert planned["parameters"]["log_n"] < alone["parameters"]["log_n"]
+    assert plan["parameters"]["log_n"] < alone["parameters"]["log_n"]
 
 
 @pytest.mark.slow

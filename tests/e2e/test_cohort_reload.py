@@ -81,35 +81,35 @@ def test_members_and_service_read_certificates_again(
     rotation: Rotation, owner: Path, tmp_path: Path
 ) -> None:
     old, new = rotation.old, rotation.new
-    with cohort(rotation, owner, tmp_path) as it:
-        it.infer(old)
+    with cohort(rotation, owner, tmp_path) as testbed:
+        testbed.infer(old)
         # Members change while an inference is under way, which goes on to its end.
-        words: list[object] = ["infer", it.address, "shared", "--suite", "ckks"]
+        words: list[object] = ["infer", testbed.address, "shared", "--suite", "ckks"]
         words += ["--scenario", "collective"]
-        words += ["--parties", 2, "--keys", old, "--input", it.folders[0] / "x.npy"]
+        words += ["--parties", 2, "--keys", old, "--input", testbed.folders[0] / "x.npy"]
         with running(*words) as client:
-            for member in it.members:
+            for member in testbed.members:
                 event(member, "begun")
             for k in range(2):
-                it.put(k, new, old, new)
-                it.logs[k].hangup(it.members[k], READ)
+                testbed.put(k, new, old, new)
+                testbed.logs[k].hangup(testbed.members[k], READ)
             rotation.put(new)
-            it.logs[2].hangup(it.service, AGAIN)
+            testbed.logs[2].hangup(testbed.service, AGAIN)
             check(client.next())
-            for member in it.members:
+            for member in testbed.members:
                 assert event(member, "helped")
-        it.infer(new)
+        testbed.infer(new)
         # A file that cannot be used leaves everything as it was.
-        (it.folders[0] / "member-0.key").write_text("none")
-        it.logs[0].hangup(it.members[0], NOT_READ)
+        (testbed.folders[0] / "member-0.key").write_text("none")
+        testbed.logs[0].hangup(testbed.members[0], NOT_READ)
         # The old authority is taken out everywhere.
         rotation.put(new, new)
-        it.logs[2].hangup(it.service, AGAIN)
+        testbed.logs[2].hangup(testbed.service, AGAIN)
         for k in range(2):
-            it.put(k, new, new)
-            it.logs[k].hangup(it.members[k], READ)
+            testbed.put(k, new, new)
+            testbed.logs[k].hangup(testbed.members[k], READ)
         rotation.trust(new, new)
-        it.infer(new)
+        testbed.infer(new)
 
 
 @pytest.mark.parametrize("hears", [True, False], ids=["reloaded", "control"])
@@ -118,16 +118,16 @@ def test_a_member_whose_authority_is_gone_waits_no_more(
 ) -> None:
     """The session in which it waits is cut, and it gets no other."""
     old, new = rotation.old, rotation.new
-    with cohort(rotation, owner, tmp_path) as it:
-        it.infer(old)
+    with cohort(rotation, owner, tmp_path) as testbed:
+        testbed.infer(old)
         rotation.put(new, new)
         if hears:
-            it.logs[2].hangup(it.service, AGAIN)
-            for member in it.members:
+            testbed.logs[2].hangup(testbed.service, AGAIN)
+            for member in testbed.members:
                 assert member.process.wait(SOON) == 4
         else:
             rotation.trust(new, old, new)
-            it.infer(old)
+            testbed.infer(old)
 
 
 @pytest.mark.parametrize("hears", [True, False], ids=["reloaded", "control"])
@@ -135,16 +135,16 @@ def test_a_service_whose_authority_is_gone_has_no_member(
     rotation: Rotation, owner: Path, tmp_path: Path, hears: bool
 ) -> None:
     old, new = rotation.old, rotation.new
-    with cohort(rotation, owner, tmp_path) as it:
-        it.infer(old)
-        it.put(1, old, new)
+    with cohort(rotation, owner, tmp_path) as testbed:
+        testbed.infer(old)
+        testbed.put(1, old, new)
         if not hears:
-            it.infer(old)
+            testbed.infer(old)
             return
-        it.logs[1].hangup(it.members[1], READ)
-        refused = it.members[1].until(lambda line: "error" in line)["error"]
-        assert "another authority" in refused["message"]
-        assert it.members[1].process.wait(SOON) == 4
+        testbed.logs[1].hangup(testbed.members[1], READ)
+        error = testbed.members[1].until(lambda line: "error" in line)["error"]
+        assert "another authority" in error["message"]
+        assert testbed.members[1].process.wait(SOON) == 4
 
 
 def test_a_service_that_was_revoked_is_left(
@@ -152,12 +152,12 @@ def test_a_service_that_was_revoked_is_left(
 ) -> None:
     path = tmp_path / "revoked"
     path.write_text(rotation.shown(rotation.old, "client"))
-    with cohort(rotation, owner, tmp_path, "--revoked", path) as it:
+    with cohort(rotation, owner, tmp_path, "--revoked", path) as testbed:
         # The control: whoever is not on the list is helped.
-        it.infer(rotation.old)
+        testbed.infer(rotation.old)
         path.write_text(certificates.fingerprint(rotation.folder / "server.pem"))
-        for member in it.members:
-            refused = member.until(lambda line: "error" in line)["error"]
-            assert "revoked" in refused["message"]
+        for member in testbed.members:
+            error = member.until(lambda line: "error" in line)["error"]
+            assert "revoked" in error["message"]
             assert member.process.wait(SOON) == 4
-        assert it.service.end(signal.SIGTERM) == 0
+        assert testbed.service.end(signal.SIGTERM) == 0

@@ -53,8 +53,11 @@ def test_a_limit_lowers_the_servers_peak_and_changes_no_result(resnet20: Compile
     assert limited.argmax_agrees
     assert limited.max_abs_error < 3 * free.max_abs_error
     for phase in ("offline", "online"):
-        mine, theirs = getattr(limited, phase), getattr(free, phase)
-        assert (mine.bytes_client, mine.bytes_server) == (theirs.bytes_client, theirs.bytes_server)
+        limited_cost, free_cost = getattr(limited, phase), getattr(free, phase)
+        assert (limited_cost.bytes_client, limited_cost.bytes_server) == (
+            free_cost.bytes_client,
+            free_cost.bytes_server,
+        )
 
 
 def test_a_server_makes_no_weights_ready_that_its_client_does_not_take(resnet20: Compiled) -> None:

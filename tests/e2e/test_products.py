@@ -28,8 +28,8 @@ def named(
     nodes: list[onnx.NodeProto], inputs: dict[str, tuple[int, ...]], weights: dict[str, np.ndarray]
 ) -> onnx.ModelProto:
     """The model of these nodes, whose names ONNX Runtime needs to tell them apart."""
-    for index, it in enumerate(nodes):
-        it.name = f"{it.op_type}{index}"
+    for index, entry in enumerate(nodes):
+        entry.name = f"{entry.op_type}{index}"
     return model(nodes, inputs, ["y"], weights)
 
 
@@ -101,9 +101,9 @@ def test_a_network_with_products_of_two_tensors_is_the_executors(
     ],
 )
 def test_other_suites_refuse_the_layer_by_name(suite: privet.Suite, words: str) -> None:
-    with pytest.raises(UnsupportedModel, match="MatMul9") as caught:
+    with pytest.raises(UnsupportedModel, match="MatMul9") as excinfo:
         privet.run(network(), suite=suite)
-    assert words in str(caught.value)
+    assert words in str(excinfo.value)
 
 
 @pytest.mark.slow

@@ -35,9 +35,9 @@ X = np.full((1, 784), 6.0)
 def test_a_sound_program_is_right_on_an_input_that_nobody_measured(
     truncation: str, session: Callable[..., Client]
 ) -> None:
-    needed = compile(victim()).ranges().bits_needed
-    assert needed is not None
-    result = session(compile(victim(), bits=needed, sound=True), truncation=truncation).infer([X])
+    bits = compile(victim()).ranges().bits_needed
+    assert bits is not None
+    result = session(compile(victim(), bits=bits, sound=True), truncation=truncation).infer([X])
     outputs = result.outputs["y"].astype(np.float64)
     np.testing.assert_allclose(outputs, in_reals(victim(), X), rtol=1e-3, atol=2.0)
     assert result.calibration == "sound"
@@ -68,22 +68,22 @@ FARTHER = (1, 2, 10, 1000)
 
 
 def build(name: str, **options: Any) -> Compiled:
-    exported = to_onnx(MODELS[name].fit(ROWS[:KNOWN], TWO[:KNOWN]), ROWS[:1])
-    known = [row[None] for row in ROWS[:KNOWN]]
-    return compile(exported, calibration=known, smooth="piecewise", **options)
+    proto = to_onnx(MODELS[name].fit(ROWS[:KNOWN], TWO[:KNOWN]), ROWS[:1])
+    samples = [row[None] for row in ROWS[:KNOWN]]
+    return compile(proto, calibration=samples, smooth="piecewise", **options)
 
 
 def within(compiled: Compiled) -> list[np.ndarray[Any, Any]]:
     """Fresh rows, and the same so many times farther from 0, as far as a client sends them."""
-    sent = []
+    rows = []
     for row in np.concatenate([times * ROWS[KNOWN : KNOWN + FRESH] for times in FARTHER]):
-        given, _ = fill(compiled.program, [row[None]])
+        inputs, _ = fill(compiled.program, [row[None]])
         try:
-            encode_input(compiled.program, given)
+            encode_input(compiled.program, inputs)
         except InputError:
             continue
-        sent.append(row[None])
-    return sent
+        rows.append(row[None])
+    return rows
 
 
 def wraps(compiled: Compiled, row: np.ndarray[Any, Any]) -> bool:
@@ -103,8 +103,10 @@ def test_rows_far_from_all_samples_are_right_or_refused(name: str, suite: str) -
     assert (len(rows) == FRESH * len(FARTHER)) == (name == "trees")
     run = privet.run(build(name, batch=len(rows)), [rows], suite=suite)
     assert run.max_fixed_point_error == 0
-    chances, wanted = (as_tensor(it["output_probability"]) for it in (run.outputs, run.reference))
-    assert np.abs(chances - wanted).max() < 5e-3 * np.ptp(wanted)
+    chances, reference = (
+        as_tensor(outputs["output_probability"]) for outputs in (run.outputs, run.reference)
+    )
+    assert np.abs(chances - reference).max() < 5e-3 * np.ptp(reference)
 
 
 def test_a_ring_for_what_was_measured_and_no_more_does_not_hold_such_rows(

@@ -68,15 +68,15 @@ class Parties:
         self._deals += 1
         state = self._folder / str(self._deals)
         compiled = small_model()
-        own = Credentials.from_directory(keys, "server")
+        server_credentials = Credentials.from_directory(keys, "server")
         policy = make_policy(dealer=True)
         options: dict[str, Any] = {"dealer": self._dealer, "timeout": SOON}
-        with Server(own, state=state / "server", policy=policy, **options) as server:
+        with Server(server_credentials, state=state / "server", policy=policy, **options) as server:
             server.add(compiled.program, compiled.weights)
             port = server.start().address[1]
-            mine = Credentials.from_directory(keys, "client")
+            client_credentials = Credentials.from_directory(keys, "client")
             options |= {"suite": "fss", "link": link, "state": state / "client"}
-            with Client("localhost", port, mine, **options) as client:
+            with Client("localhost", port, client_credentials, **options) as client:
                 client.prepare()
                 assert np.isfinite(client.infer([INPUT]).outputs["y"]).all()
 
@@ -149,8 +149,8 @@ class Caller:
     def client(self, library: ModuleType, keys: Path) -> Any:
         """A client of Triton's library."""
         files = [str(keys / name) for name in ("ca.pem", "client.key", "client.pem")]
-        at = self._places["grpc" if library is GRPC else "rest"]
-        place = f"localhost:{at.rpartition(':')[2]}"
+        address = self._places["grpc" if library is GRPC else "rest"]
+        place = f"localhost:{address.rpartition(':')[2]}"
         if library is GRPC:
             names = ("root_certificates", "private_key", "certificate_chain")
             options: dict[str, Any] = dict(zip(names, files, strict=True))
@@ -166,9 +166,9 @@ class Caller:
 
     def refusal(self, library: ModuleType, keys: Path) -> str:
         """Why it is told nothing."""
-        with pytest.raises((InferenceServerException, OSError)) as caught:
+        with pytest.raises((InferenceServerException, OSError)) as excinfo:
             self.infer(library, keys)
-        return str(caught.value)
+        return str(excinfo.value)
 
 
 def ask(client: Any, library: ModuleType) -> Array:
@@ -183,13 +183,13 @@ def test_a_gateway_reads_its_certificates_again(rotation: Rotation, tmp_path: Pa
     audit = tmp_path / "audit.log"
     revoked.write_text("")
     shutil.copy(old / "ca.pem", callers)
-    own = ["--tls-certificate", rotation.folder / "server.pem"]
-    own += ["--tls-key", rotation.folder / "server.key", "--tls-clients", callers]
-    own += ["--revoked", revoked, "--link", SLOW, "--patience", 5]
+    options = ["--tls-certificate", rotation.folder / "server.pem"]
+    options += ["--tls-key", rotation.folder / "server.key", "--tls-clients", callers]
+    options += ["--revoked", revoked, "--link", SLOW, "--patience", 5]
     put_digits(tmp_path / "repository")
     with (
         serving(tmp_path, old, "--audit", audit) as scene,
-        gateway(scene.address, rotation.folder, tmp_path / "c", *own, log=log.path) as front,
+        gateway(scene.address, rotation.folder, tmp_path / "c", *options, log=log.path) as front,
         ThreadPoolExecutor() as threads,
     ):
         caller, process = Caller(front.places), front.process
@@ -207,15 +207,15 @@ def test_a_gateway_reads_its_certificates_again(rotation: Rotation, tmp_path: Pa
         until(clients)
         rotation.put(new)
         log.hangup(process, READ)
-        assert not any(each.done() for each in under_way)
+        assert not any(future.done() for future in under_way)
         assert shown() == {rotation.shown(new, "server")} != {rotation.shown(old, "server")}
-        for each in under_way:
-            each.result(SOON)
+        for future in under_way:
+            future.result(SOON)
 
         # A file that cannot be used: nothing changes.
-        for broken in ("server.key", "client.pem", "ca.pem"):
+        for file_name in ("server.key", "client.pem", "ca.pem"):
             rotation.put(old)
-            (rotation.folder / broken).write_text("none")
+            (rotation.folder / file_name).write_text("none")
             log.hangup(process, NOT_READ)
             assert shown() == {rotation.shown(new, "server")}
         caller.infer(HTTP, old)
@@ -227,14 +227,14 @@ def test_a_gateway_reads_its_certificates_again(rotation: Rotation, tmp_path: Pa
         assert "another authority" in caller.refusal(HTTP, old)
         rotation.put(new)
         log.hangup(process, READ)
-        with caller.client(GRPC, old) as open, ThreadPoolExecutor() as more:
+        with caller.client(GRPC, old) as open, ThreadPoolExecutor() as executor:
             assert open.is_server_live()
             shutil.copy(new / "own.pem", callers)
             # The control: what the files say counts when they are read.
             assert open.is_server_live()
-            known = len(audit.read_text().splitlines())
-            late = [more.submit(caller.infer, library, old) for library in (HTTP, GRPC)]
-            until(lambda: len(audit.read_text().splitlines()) >= known + len(late))
+            count = len(audit.read_text().splitlines())
+            late = [executor.submit(caller.infer, library, old) for library in (HTTP, GRPC)]
+            until(lambda: len(audit.read_text().splitlines()) >= count + len(late))
             log.hangup(process, READ)
             # An open connection takes no further call, and gives no answer to one under way.
             for call in (open.is_server_live, lambda: ask(open, GRPC)):

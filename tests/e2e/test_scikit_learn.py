@@ -137,26 +137,26 @@ SCORED: Mapping[str, tuple[Any, Any]] = {
 @cache
 def exported(name: str) -> onnx.ModelProto:
     """A model, fitted and exported as users do it."""
-    estimator, wanted = {**MODELS, **SCORED}[name]
+    estimator, targets = {**MODELS, **SCORED}[name]
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        estimator.fit(X[: len(wanted)], wanted)
+        estimator.fit(X[: len(targets)], targets)
         proto: onnx.ModelProto = to_onnx(estimator, X[:1])
         return proto
 
 
-def same(actual: Mapping[str, Any], wanted: Mapping[str, Any]) -> None:
+def same(actual: Mapping[str, Any], expected: Mapping[str, Any]) -> None:
     """Asserts equal labels and keys, and near numbers."""
-    assert list(actual) == list(wanted)
-    for name, array in wanted.items():
+    assert list(actual) == list(expected)
+    for name, array in expected.items():
         if array.dtype == object:
             assert [list(entry) for entry in actual[name]] == [list(entry) for entry in array]
-        mine, other = as_tensor(actual[name]), as_tensor(array)
-        assert mine.shape == other.shape
-        if other.dtype.kind == "f":
-            np.testing.assert_allclose(mine, other, rtol=2e-3, atol=5e-3)
+        result, reference = as_tensor(actual[name]), as_tensor(array)
+        assert result.shape == reference.shape
+        if reference.dtype.kind == "f":
+            np.testing.assert_allclose(result, reference, rtol=2e-3, atol=5e-3)
         else:
-            assert mine.tolist() == other.tolist()
+            assert result.tolist() == reference.tolist()
 
 
 def compared(name: str, reveal: str) -> None:
@@ -166,21 +166,21 @@ def compared(name: str, reveal: str) -> None:
     compiled = compile(exported(name), reveal=reveal, calibration=rows, **options)
     outputs = [output.name for output in compiled.source.graph.output]
     for row in rows[:30]:
-        wanted = run_plaintext(compiled.source, [{"X": row}], outputs)
-        same(execute(compiled.program, compiled.weights, [row]).outputs, wanted)
+        reference = run_plaintext(compiled.source, [{"X": row}], outputs)
+        same(execute(compiled.program, compiled.weights, [row]).outputs, reference)
 
 
 def test_a_sequence_of_probabilities_is_an_output_for_each_label() -> None:
-    both = np.column_stack([WHICH, TWO])
-    estimator = MultiOutputClassifier(LogisticRegression()).fit(X, both)
+    labels = np.column_stack([WHICH, TWO])
+    estimator = MultiOutputClassifier(LogisticRegression()).fit(X, labels)
     proto = to_onnx(estimator, X[:1], options={"zipmap": False})
     rows = [row[None] for row in X[:40]]
     run = privet.run(proto, rows[:1], calibration=rows, bits=42, scale=16)
     assert list(run.outputs) == ["label", "probabilities_0", "probabilities_1"]
     same(run.outputs, run.reference)
     chances = list(run.outputs.values())[1:]
-    for chance, wanted in zip(chances, estimator.predict_proba(X[:1]), strict=True):
-        np.testing.assert_allclose(as_tensor(chance).tolist(), wanted, rtol=0, atol=5e-3)
+    for chance, expected in zip(chances, estimator.predict_proba(X[:1]), strict=True):
+        np.testing.assert_allclose(as_tensor(chance).tolist(), expected, rtol=0, atol=5e-3)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.int64])
@@ -192,8 +192,8 @@ def test_bayes_of_categories(dtype: type) -> None:
     compiled = compile(proto, calibration=[row[None] for row in x[:60]], smooth="piecewise")
     outputs = [output.name for output in proto.graph.output]
     for row in x:
-        wanted = run_plaintext(proto, [{"X": row[None]}], outputs)
-        same(execute(compiled.program, compiled.weights, [row[None]]).outputs, wanted)
+        reference = run_plaintext(proto, [{"X": row[None]}], outputs)
+        same(execute(compiled.program, compiled.weights, [row[None]]).outputs, reference)
     run = privet.run(proto, x[:1], calibration=[row[None] for row in x[:60]])
     assert run.max_fixed_point_error == 0
 
@@ -207,8 +207,8 @@ def test_a_model_gives_what_onnx_runtime_gives(name: str) -> None:
     "name",
     [
         name
-        for name, (_, wanted) in MODELS.items()
-        if wanted.ndim == 1 and wanted.dtype.kind in "iU"
+        for name, (_, targets) in MODELS.items()
+        if targets.ndim == 1 and targets.dtype.kind in "iU"
     ],
 )
 def test_a_label_alone(name: str) -> None:
@@ -245,8 +245,8 @@ REFUSED: Mapping[str, tuple[Any, Any, str]] = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_what_is_refused_is_told_with_what_to_do(name: str) -> None:
-    estimator, wanted, message = REFUSED[name]
-    estimator.fit(X[: len(wanted)], wanted)
+    estimator, targets, message = REFUSED[name]
+    estimator.fit(X[: len(targets)], targets)
     options = {GaussianProcessRegressor: {"optim": "cdist"}} if "distances" in name else None
     proto = to_onnx(estimator, X[:1], options=options)
     rows = [row[None] for row in X[:60]]
@@ -269,20 +269,20 @@ def test_a_gaussian_process_of_classes_gives_labels_alone() -> None:
 
 def test_equal_weights_are_what_the_exporter_writes_of_distances() -> None:
     """As the message says."""
-    both = [
+    estimators = [
         KNeighborsRegressor(3, weights=kind).fit(X[:40], WAVE) for kind in ("distance", "uniform")
     ]
-    proto = to_onnx(both[0], X[:1])
+    proto = to_onnx(estimators[0], X[:1])
     outputs = run_plaintext(proto, [{"X": row[None]} for row in X[40:80]], ["variable"])["variable"]
-    wanted = both[1].predict(X[40:80])
-    np.testing.assert_allclose(np.ravel(outputs).tolist(), wanted, rtol=1e-4, atol=1e-4)
+    expected = estimators[1].predict(X[40:80])
+    np.testing.assert_allclose(np.ravel(outputs).tolist(), expected, rtol=1e-4, atol=1e-4)
 
 
 @pytest.mark.parametrize("name", SCORED)
 def test_a_head_that_tells_less_needs_the_servers_leave(name: str) -> None:
     if name not in ALONE:
         document = json.loads(compile(exported(name), smooth="piecewise").program.to_public_bytes())
-        assert {"piecewise", "mul"} <= {it["op"] for it in document["operations"]}
+        assert {"piecewise", "mul"} <= {operation["op"] for operation in document["operations"]}
     else:
         with pytest.raises(UnsupportedModel, match="--reveal scores"):
             compile(exported(name))
@@ -353,18 +353,18 @@ def test_a_batch_of_rows() -> None:
 
 def test_nothing_public_depends_on_vectors_or_coefficients() -> None:
     plain = exported("radial svm, votes")
-    changed = onnx.ModelProto()
-    changed.CopyFrom(plain)
-    for attribute in changed.graph.node[0].attribute:
+    variant = onnx.ModelProto()
+    variant.CopyFrom(plain)
+    for attribute in variant.graph.node[0].attribute:
         if attribute.name in ("coefficients", "support_vectors", "rho"):
             attribute.floats[:] = [-value for value in attribute.floats[::-1]]
         if attribute.name == "vectors_per_class":
             attribute.ints[:] = attribute.ints[::-1]
     rows = [row[None] for row in X[:40]]
     programs = [
-        compile(it, smooth="piecewise", reveal="label", calibration=rows, headroom=10).program
-        for it in (plain, changed)
+        compile(proto, smooth="piecewise", reveal="label", calibration=rows, headroom=10).program
+        for proto in (plain, variant)
     ]
-    public = [json.loads(it.to_public_bytes()) for it in programs]
+    public = [json.loads(program.to_public_bytes()) for program in programs]
     assert public[0].pop("weights_commitment") != public[1].pop("weights_commitment")
     assert public[0] == public[1]

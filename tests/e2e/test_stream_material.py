@@ -40,19 +40,19 @@ def program(tmp_path: Path) -> tuple[Compiled, Path]:
     return compiled, tmp_path / "program"
 
 
-def overheard(it: Pair) -> list[bytes]:
+def overheard(parties: Pair) -> list[bytes]:
     """What the model provider sends to whom opens a session later: each tensor as a frame."""
-    sent: list[bytes] = []
-    for session in it.model._sessions.values():
+    payloads: list[bytes] = []
+    for session in parties.model._sessions.values():
         send = session.link.send
 
         async def tell(kind: Kind, payload: bytes, send=send) -> int:  # type: ignore[no-untyped-def]
             if kind is Kind.TENSOR:
-                sent.append(payload)
+                payloads.append(payload)
             return await send(kind, payload)  # type: ignore[no-any-return]
 
         session.link.send = tell  # type: ignore[method-assign]
-    return sent
+    return payloads
 
 
 def test_preparing_workers_die_under_load_and_requests_go_on(
@@ -61,24 +61,24 @@ def test_preparing_workers_die_under_load_and_requests_go_on(
     compiled, folder = program
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=BFV, ahead=3, patience=QUICK) as it:
-            await ask(it, compiled, 0)
-            assert it.model.receiver is not None
-            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 25)]
-            (theirs,) = await it.model.receiver.processes()
-            (ours,) = (await it.preparing.processes()).values()
-            os.kill(theirs, signal.SIGKILL)
+        async with pair(folder, key_folder, cipher=BFV, ahead=3, patience=QUICK) as parties:
+            await ask(parties, compiled, 0)
+            assert parties.model.receiver is not None
+            load = [asyncio.create_task(ask(parties, compiled, seed)) for seed in range(1, 25)]
+            (model_pid,) = await parties.model.receiver.processes()
+            (data_pid,) = (await parties.preparing.processes()).values()
+            os.kill(model_pid, signal.SIGKILL)
             await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
-            os.kill(ours, signal.SIGKILL)
+            os.kill(data_pid, signal.SIGKILL)
             await asyncio.gather(*load)
             # Both were replaced, and entries go on to be made.
             for seed in range(25, 32):
-                await ask(it, compiled, seed)
-            assert await it.model.receiver.processes() != [theirs]
-            assert list((await it.preparing.processes()).values()) != [ours]
-            assert it.data.ledger.spoiled >= 1
+                await ask(parties, compiled, seed)
+            assert await parties.model.receiver.processes() != [model_pid]
+            assert list((await parties.preparing.processes()).values()) != [data_pid]
+            assert parties.data.ledger.spoiled >= 1
             figures.append(
-                f"stream over BFV: {it.data.ledger.spoiled} entries spoiled by two deaths"
+                f"stream over BFV: {parties.data.ledger.spoiled} entries spoiled by two deaths"
             )
 
     asyncio.run(run())
@@ -90,18 +90,18 @@ def test_a_redone_round_sends_nothing_twice(
     compiled, folder = program
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=BFV, model_parts=[2, 1, 1]) as it:
-            await ask(it, compiled, 0)
-            sent = overheard(it)
-            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 17)]
+        async with pair(folder, key_folder, cipher=BFV, model_parts=[2, 1, 1]) as parties:
+            await ask(parties, compiled, 0)
+            payloads = overheard(parties)
+            load = [asyncio.create_task(ask(parties, compiled, seed)) for seed in range(1, 17)]
             for place in ((0, 0), (1, 0)):
-                os.kill((await it.model_workers.processes())[place], signal.SIGKILL)
+                os.kill((await parties.model_workers.processes())[place], signal.SIGKILL)
                 await asyncio.wait(load, return_when=asyncio.FIRST_COMPLETED)
             await asyncio.gather(*load)
-            await ask(it, compiled, 17)
-            assert it.model.ledger.redone >= 1
-            tensors = [Tensor.parse(payload) for payload in sent]
-            places = [(each.request, each.place) for each in tensors]
+            await ask(parties, compiled, 17)
+            assert parties.model.ledger.redone >= 1
+            tensors = [Tensor.parse(payload) for payload in payloads]
+            places = [(tensor.request, tensor.place) for tensor in tensors]
             assert len(places) == len(set(places)) == 17 * 3
 
     asyncio.run(run())
@@ -111,15 +111,15 @@ def test_an_entry_is_used_once(program: tuple[Compiled, Path], key_folder: Path)
     compiled, folder = program
 
     async def run(entry: int) -> None:
-        async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as it:
+        async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as parties:
             # Used by the request, and by it alone.
-            await ask(it, compiled, 0)
-            await it.data.link.send(Kind.OPEN, Opened(2, entry).to_bytes())
+            await ask(parties, compiled, 0)
+            await parties.data.link.send(Kind.OPEN, Opened(2, entry).to_bytes())
             async with asyncio.timeout(20):
-                while it.model._sessions:
+                while parties.model._sessions:
                     await asyncio.sleep(0.05)
             with pytest.raises(PeerError):
-                await ask(it, compiled, 1)
+                await ask(parties, compiled, 1)
 
     for entry in (1, 1000, 0):
         asyncio.run(run(entry))
@@ -135,21 +135,21 @@ def test_an_entry_is_for_whom_opened_its_session(
     public = compiled.program.to_public_bytes()
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=QUICK) as it:
-            await ask(it, compiled, 0)
-            await it.data.stock.filled(1)
-            assert it.model.receiver is not None
-            (session,) = it.model._sessions.values()
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=QUICK) as parties:
+            await ask(parties, compiled, 0)
+            await parties.data.stock.filled(1)
+            assert parties.model.receiver is not None
+            (session,) = parties.model._sessions.values()
             entries = session._hiding._entries  # type: ignore[attr-defined]
-            where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
-            count = it.model.ledger.entries
+            where = Where("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
+            count = parties.model.ledger.entries
             files = Credentials.from_directory(key_folder, "stranger").files
             stranger = PreparingData(public, files, 20.0)
             names = name_of(session.id, 50), name_of(bytes(16), 1), "no name"
             for name in names:
                 await asyncio.to_thread(stranger.prepare, where, name)
             async with asyncio.timeout(20):
-                while it.model.ledger.entries < count + len(names):
+                while parties.model.ledger.entries < count + len(names):
                     await asyncio.sleep(0.05)
             assert set(entries) == {2}
             # And its owner cannot fill the model provider's memory.
@@ -169,21 +169,21 @@ def test_a_number_that_no_frame_holds_stops_no_entries(
         Stocked(beyond).to_bytes()
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=QUICK) as it:
-            await ask(it, compiled, 0)
-            assert it.model.receiver is not None
-            (session,) = it.model._sessions.values()
-            where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=QUICK) as parties:
+            await ask(parties, compiled, 0)
+            assert parties.model.receiver is not None
+            (session,) = parties.model._sessions.values()
+            where = Where("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
             files = Credentials.from_directory(key_folder, "client").files
             owner = PreparingData(compiled.program.to_public_bytes(), files, 20.0)
-            entries = it.model.ledger.entries
+            entries = parties.model.ledger.entries
             await asyncio.to_thread(owner.prepare, where, name_of(session.id, beyond))
             async with asyncio.timeout(20):
-                while it.model.ledger.entries <= entries:
+                while parties.model.ledger.entries <= entries:
                     await asyncio.sleep(0.05)
             # More than were in stock before.
             for seed in range(1, 4):
-                await ask(it, compiled, seed)
+                await ask(parties, compiled, seed)
 
     asyncio.run(run())
 
@@ -199,17 +199,17 @@ def test_a_preparing_worker_makes_nothing_for_whom_was_revoked(
     public = compiled.program.to_public_bytes()
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=BFV, ahead=1, revoked=path) as it:
-            await ask(it, compiled, 0)
-            assert it.model.receiver is not None
-            where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
-            entries = it.model.ledger.entries
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, revoked=path) as parties:
+            await ask(parties, compiled, 0)
+            assert parties.model.receiver is not None
+            where = Where("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
+            entries = parties.model.ledger.entries
             files = Credentials.from_directory(key_folder, "other").files
             other = PreparingData(public, files, 20.0)
             # The control: whoever is not on the list gets entries.
             await asyncio.to_thread(other.prepare, where, "connected")
             async with asyncio.timeout(20):
-                while it.model.ledger.entries < entries + 1:
+                while parties.model.ledger.entries < entries + 1:
                     await asyncio.sleep(0.05)
             path.write_text(keys.fingerprint(key_folder / "other.pem"))
             # What is made for it now goes nowhere, and ends the connection.
@@ -218,9 +218,9 @@ def test_a_preparing_worker_makes_nothing_for_whom_was_revoked(
             for name in ("connected", "anew"):
                 with pytest.raises(PrivetError):
                     await asyncio.to_thread(other.prepare, where, name)
-            await ask(it, compiled, 1)
+            await ask(parties, compiled, 1)
             await asyncio.sleep(2 * POLL_SECONDS)
-            assert it.model.ledger.entries <= entries + 1 + 3
+            assert parties.model.ledger.entries <= entries + 1 + 3
 
     asyncio.run(run())
 
@@ -239,15 +239,15 @@ def test_requests_end_when_nothing_can_be_prepared(
     patience = Patience(silence=3.0, resume=2.0, connect=1.0)
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=patience) as it:
-            await ask(it, compiled, 0)
-            assert it.model.receiver is not None
-            await it.model.receiver.close()
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=patience) as parties:
+            await ask(parties, compiled, 0)
+            assert parties.model.receiver is not None
+            await parties.model.receiver.close()
             began = time.monotonic()
-            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 8)]
+            load = [asyncio.create_task(ask(parties, compiled, seed)) for seed in range(1, 8)]
             await asyncio.gather(*load, return_exceptions=True)
             with pytest.raises(LinkError, match="no entry could be prepared"):
-                await ask(it, compiled, 9)
+                await ask(parties, compiled, 9)
             assert time.monotonic() - began < 20
 
     asyncio.run(run())
@@ -261,17 +261,19 @@ def test_preparing_workers_that_hang_are_replaced(
 
     async def run() -> None:
         pools = LocalPool(60.0), LocalPool(60.0)
-        async with pair(folder, key_folder, cipher=BFV, ahead=1, pools=pools, patience=QUICK) as it:
-            await ask(it, compiled, 0)
-            assert it.model.receiver is not None
-            (theirs,) = await it.model.receiver.processes()
-            os.kill(theirs, signal.SIGSTOP)
-            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(4)))
-            assert await it.model.receiver.processes() != [theirs]
-            (ours,) = (await it.preparing.processes()).values()
-            os.kill(ours, signal.SIGSTOP)
-            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(4)))
-            assert list((await it.preparing.processes()).values()) != [ours]
+        async with pair(
+            folder, key_folder, cipher=BFV, ahead=1, pools=pools, patience=QUICK
+        ) as parties:
+            await ask(parties, compiled, 0)
+            assert parties.model.receiver is not None
+            (model_pid,) = await parties.model.receiver.processes()
+            os.kill(model_pid, signal.SIGSTOP)
+            await asyncio.gather(*(ask(parties, compiled, seed) for seed in range(4)))
+            assert await parties.model.receiver.processes() != [model_pid]
+            (data_pid,) = (await parties.preparing.processes()).values()
+            os.kill(data_pid, signal.SIGSTOP)
+            await asyncio.gather(*(ask(parties, compiled, seed) for seed in range(4)))
+            assert list((await parties.preparing.processes()).values()) != [data_pid]
 
     asyncio.run(run())
 
@@ -280,9 +282,9 @@ def test_ciphers_must_agree(program: tuple[Compiled, Path], key_folder: Path) ->
     _, folder = program
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as it:
+        async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as parties:
             tls = Credentials.from_directory(key_folder, "client").tls()
-            other = DataProvider(*it.data.address, tls, LocalPool(20.0), patience=QUICK)
+            other = DataProvider(*parties.data.address, tls, LocalPool(20.0), patience=QUICK)
             with pytest.raises(PeerMisbehaved, match="the cipher here is BFV"):
                 await other.__aenter__()
 
@@ -295,14 +297,14 @@ def test_masks_hide_a_request_that_is_asked_again(
     compiled, folder = program
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as it:
-            await ask(it, compiled, 0)
-            sent = overheard(it)
+        async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as parties:
+            await ask(parties, compiled, 0)
+            payloads = overheard(parties)
             for _ in range(3):
-                await ask(it, compiled, 5)
-            first = [each.rows for each in map(Tensor.parse, sent) if each.place == 0]
+                await ask(parties, compiled, 5)
+            first = [tensor.rows for tensor in map(Tensor.parse, payloads) if tensor.place == 0]
             assert len(set(first)) == 3
-            rows = [np.frombuffer(each, np.uint8).reshape(-1, 5) for each in first]
+            rows = [np.frombuffer(data, np.uint8).reshape(-1, 5) for data in first]
             common = set(map(bytes, rows[0])) & set(map(bytes, rows[1]))
             assert not common
 

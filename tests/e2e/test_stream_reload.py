@@ -45,7 +45,7 @@ RELOADS = pytest.mark.parametrize("reloads", [True, False], ids=["reloaded", "co
 
 
 @pytest.fixture
-def mine(rotation: Rotation, tmp_path: Path) -> Path:
+def data_keys(rotation: Rotation, tmp_path: Path) -> Path:
     """The folder that the data provider reads: of the old authority, and trusts both."""
     return Path(shutil.copytree(rotation.old, tmp_path / "mine"))
 
@@ -57,53 +57,53 @@ def put(rotation: Rotation, folder: Path, *trusted: Path) -> None:
     rotation.trust(folder, *trusted)
 
 
-async def reload(it: Pair) -> None:
+async def reload(parties: Pair) -> None:
     """What SIGHUP does at the model provider."""
-    it.tls.reload()
-    await it.model.renew()
+    parties.tls.reload()
+    await parties.model.renew()
 
 
-async def renew(it: Pair, mine: Path) -> None:
+async def renew(parties: Pair, data_keys: Path) -> None:
     """What SIGHUP does at the data provider."""
-    await it.data.renew(Credentials.from_directory(mine, "client"))
+    await parties.data.renew(Credentials.from_directory(data_keys, "client"))
 
 
 @MOSTLY_BFV
 def test_requests_and_material_outlive_certificates_and_authorities(
-    program: tuple[Compiled, Path], cipher: Cipher, rotation: Rotation, mine: Path
+    program: tuple[Compiled, Path], cipher: Cipher, rotation: Rotation, data_keys: Path
 ) -> None:
     compiled, folder = program
     old, new = rotation.old, rotation.new
 
     async def run() -> None:
         async with pair(
-            folder, rotation.folder, data_keys=mine, cipher=cipher, ahead=3, patience=QUICK
-        ) as it:
-            await ask(it, compiled, 0)
-            sent = overheard(it)
-            (session,) = it.model._sessions.values()
+            folder, rotation.folder, data_keys=data_keys, cipher=cipher, ahead=3, patience=QUICK
+        ) as parties:
+            await ask(parties, compiled, 0)
+            payloads = overheard(parties)
+            (session,) = parties.model._sessions.values()
             assert session.client == rotation.shown(old, "client")
-            load = [asyncio.create_task(ask(it, compiled, seed)) for seed in range(1, 33)]
+            load = [asyncio.create_task(ask(parties, compiled, seed)) for seed in range(1, 33)]
             rotation.put(new)
-            await reload(it)
-            put(rotation, mine, old, new)
-            await renew(it, mine)
-            assert not all(each.done() for each in load)
+            await reload(parties)
+            put(rotation, data_keys, old, new)
+            await renew(parties, data_keys)
+            assert not all(task.done() for task in load)
             # The old authority is taken out at both sides.
             rotation.put(new, new)
-            await reload(it)
-            put(rotation, mine, new)
-            await renew(it, mine)
+            await reload(parties)
+            put(rotation, data_keys, new)
+            await renew(parties, data_keys)
             await asyncio.gather(*load)
-            await asyncio.gather(*(ask(it, compiled, seed) for seed in range(33, 41)))
-            assert list(it.model._sessions.values()) == [session]
+            await asyncio.gather(*(ask(parties, compiled, seed) for seed in range(33, 41)))
+            assert list(parties.model._sessions.values()) == [session]
             assert session.client == rotation.shown(new, "client")
-            (shown, *_) = it.data._dialler.shown
-            assert hashlib.sha256(shown).hexdigest() == rotation.shown(new, "server")
-            assert it.data.link.connections >= 2
+            (certificate, *_) = parties.data._dialler.shown
+            assert hashlib.sha256(certificate).hexdigest() == rotation.shown(new, "server")
+            assert parties.data.link.connections >= 2
             # No entry was lost, and nothing was sent twice.
-            assert it.data.ledger.spoiled == 0
-            places = [(it.request, it.place) for it in map(Tensor.parse, sent)]
+            assert parties.data.ledger.spoiled == 0
+            places = [(tensor.request, tensor.place) for tensor in map(Tensor.parse, payloads)]
             assert len(places) == len(set(places)) == 40 * 3
 
     asyncio.run(run())
@@ -111,76 +111,76 @@ def test_requests_and_material_outlive_certificates_and_authorities(
 
 @RELOADS
 def test_a_data_provider_whose_authority_is_gone_goes_on_no_further(
-    program: tuple[Compiled, Path], rotation: Rotation, mine: Path, reloads: bool
+    program: tuple[Compiled, Path], rotation: Rotation, data_keys: Path, reloads: bool
 ) -> None:
     compiled, folder = program
     public = compiled.program.to_public_bytes()
 
     async def run() -> None:
         async with pair(
-            folder, rotation.folder, data_keys=mine, cipher=BFV, ahead=1, patience=BRIEF
-        ) as it:
-            await ask(it, compiled, 0)
+            folder, rotation.folder, data_keys=data_keys, cipher=BFV, ahead=1, patience=BRIEF
+        ) as parties:
+            await ask(parties, compiled, 0)
             # A second connection to the preparing worker, on which an entry was made.
-            assert it.model.receiver is not None
-            where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
-            files = Credentials.from_directory(mine, "client").files
-            preparing = PreparingData(public, files, 20.0)
-            await asyncio.to_thread(preparing.prepare, where, "before")
+            assert parties.model.receiver is not None
+            where = Where("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
+            files = Credentials.from_directory(data_keys, "client").files
+            worker = PreparingData(public, files, 20.0)
+            await asyncio.to_thread(worker.prepare, where, "before")
             rotation.put(rotation.new, rotation.new)
             if not reloads:
-                await asyncio.to_thread(preparing.prepare, where, "after")
-                await ask(it, compiled, 1)
+                await asyncio.to_thread(worker.prepare, where, "after")
+                await ask(parties, compiled, 1)
                 return
             began = time.monotonic()
-            await reload(it)
+            await reload(parties)
             async with asyncio.timeout(1.0):
-                await it.data.link.disconnected()
+                await parties.data.link.disconnected()
             for name in ("after", "anew"):
                 with pytest.raises(PrivetError):
-                    await asyncio.to_thread(preparing.prepare, where, name)
+                    await asyncio.to_thread(worker.prepare, where, name)
             with pytest.raises(PeerError):
-                await asyncio.gather(*(ask(it, compiled, seed) for seed in range(1, 4)))
+                await asyncio.gather(*(ask(parties, compiled, seed) for seed in range(1, 4)))
             assert time.monotonic() - began < 30
-            assert it.data.link.connections == 1
+            assert parties.data.link.connections == 1
 
     asyncio.run(run())
 
 
 @RELOADS
 def test_a_model_provider_whose_authority_is_gone_gets_nothing_more(
-    program: tuple[Compiled, Path], rotation: Rotation, mine: Path, reloads: bool
+    program: tuple[Compiled, Path], rotation: Rotation, data_keys: Path, reloads: bool
 ) -> None:
     compiled, folder = program
 
     async def run() -> None:
         async with pair(
-            folder, rotation.folder, data_keys=mine, cipher=BFV, ahead=1, patience=BRIEF
-        ) as it:
-            await ask(it, compiled, 0)
-            put(rotation, mine, rotation.new)
+            folder, rotation.folder, data_keys=data_keys, cipher=BFV, ahead=1, patience=BRIEF
+        ) as parties:
+            await ask(parties, compiled, 0)
+            put(rotation, data_keys, rotation.new)
             if not reloads:
-                await ask(it, compiled, 1)
+                await ask(parties, compiled, 1)
                 return
 
             # It does not let itself be kept by what it has not acknowledged, either.
             async def ignore(number: int) -> None:
                 pass
 
-            it.data.link._acknowledge = ignore  # type: ignore[method-assign]
+            parties.data.link._acknowledge = ignore  # type: ignore[method-assign]
             async with asyncio.timeout(5):
-                await renew(it, mine)
-            assert not it.data.link.connected
+                await renew(parties, data_keys)
+            assert not parties.data.link.connected
             with pytest.raises(LinkError):
-                await ask(it, compiled, 1)
-            assert it.data.link.connections == 1
+                await ask(parties, compiled, 1)
+            assert parties.data.link.connections == 1
 
     asyncio.run(run())
 
 
 @pytest.mark.parametrize("judges", [True, False], ids=["judged", "control"])
 def test_a_link_that_was_down_goes_to_nobody_whose_authority_is_gone(
-    program: tuple[Compiled, Path], rotation: Rotation, mine: Path, judges: bool
+    program: tuple[Compiled, Path], rotation: Rotation, data_keys: Path, judges: bool
 ) -> None:
     _, folder = program
     is_up, links = True, list[asyncio.StreamWriter]()
@@ -192,9 +192,9 @@ def test_a_link_that_was_down_goes_to_nobody_whose_authority_is_gone(
             if not is_up:
                 writer.transport.abort()
                 return
-            back, there = await asyncio.open_connection("127.0.0.1", port)
-            links.extend((writer, there))
-            await asyncio.gather(_copy(reader, there), _copy(back, writer))
+            upstream_reader, upstream_writer = await asyncio.open_connection("127.0.0.1", port)
+            links.extend((writer, upstream_writer))
+            await asyncio.gather(_copy(reader, upstream_writer), _copy(upstream_reader, writer))
 
         server = await asyncio.start_server(serve, "127.0.0.1", 0)
         return int(server.sockets[0].getsockname()[1])
@@ -206,31 +206,31 @@ def test_a_link_that_was_down_goes_to_nobody_whose_authority_is_gone(
         async with pair(
             folder,
             rotation.folder,
-            data_keys=mine,
+            data_keys=data_keys,
             cipher=PAILLIER,
             patience=patience,
             through=through,
-        ) as both:
+        ) as parties:
             if not judges:
-                both.data._dialler._trust = Trust()
+                parties.data._dialler._trust = Trust()
             is_up = False
             for writer in links:
                 writer.transport.abort()
-            await both.data.link.disconnected()
-            before = both.data.link.connections
+            await parties.data.link.disconnected()
+            count = parties.data.link.connections
             # Whoever has the old authority's key takes the model provider's place.
             rotation.put(rotation.old)
-            both.tls.reload()
-            put(rotation, mine, rotation.new)
-            renewing = asyncio.create_task(renew(both, mine))
+            parties.tls.reload()
+            put(rotation, data_keys, rotation.new)
+            renewal = asyncio.create_task(renew(parties, data_keys))
             await asyncio.sleep(0.5)
             is_up = True
             if judges:
                 with pytest.raises(LinkError):
-                    await renewing
+                    await renewal
             else:
-                await renewing
-            assert (both.data.link.connections > before) is not judges
+                await renewal
+            assert (parties.data.link.connections > count) is not judges
 
     asyncio.run(run())
 
@@ -251,19 +251,21 @@ def test_a_model_provider_that_was_revoked_is_left(
     path.write_text(certificates.fingerprint(key_folder / "client.pem"))
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=BFV, patience=QUICK, data_revoked=path) as it:
+        async with pair(
+            folder, key_folder, cipher=BFV, patience=QUICK, data_revoked=path
+        ) as parties:
             # The control: whoever is not on the list is asked.
-            await ask(it, compiled, 0)
+            await ask(parties, compiled, 0)
             path.write_text(certificates.fingerprint(key_folder / "server.pem"))
 
             async def ask_on() -> None:
                 async with asyncio.timeout(10):
                     while True:
-                        await ask(it, compiled, 1)
+                        await ask(parties, compiled, 1)
 
             with pytest.raises(PeerMisbehaved, match="revoked"):
                 await ask_on()
-            assert not it.data.link.connected
+            assert not parties.data.link.connected
         with pytest.raises(PeerMisbehaved, match="revoked"):
             async with pair(folder, key_folder, cipher=BFV, patience=QUICK, data_revoked=path):
                 pass
@@ -279,9 +281,9 @@ def test_a_preparing_worker_asks_nothing_of_whom_was_revoked(
     path.write_text("")
 
     async def run() -> None:
-        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=QUICK) as it:
-            assert it.model.receiver is not None
-            where = Where("127.0.0.1", it.model.receiver.port, "127.0.0.1")
+        async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=QUICK) as parties:
+            assert parties.model.receiver is not None
+            where = Where("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
             files = Credentials.from_directory(key_folder, "client").files
             worker = PreparingData(compiled.program.to_public_bytes(), files, 20.0, str(path))
             await asyncio.to_thread(worker.prepare, where, "before")
@@ -300,18 +302,18 @@ def test_a_session_goes_on_with_the_certificate_that_it_named_alone(
     old, new = rotation.old, rotation.new
 
     async def run() -> None:
-        async with pair(folder, old, cipher=BFV, patience=QUICK) as it:
-            opened: list[bytes] = []
+        async with pair(folder, old, cipher=BFV, patience=QUICK) as parties:
+            sessions: list[bytes] = []
 
             def resumes(received: int) -> bytes:
-                return Hello(BFV.code, opened[0], received).to_bytes()
+                return Hello(BFV.code, sessions[0], received).to_bytes()
 
             async def opens(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-                opened.append((await greets(reader, writer, BFV)).session)
+                sessions.append((await greets(reader, writer, BFV)).session)
 
             async def names(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
                 welcome = await greet(reader, writer, resumes(1), QUICK)
-                assert Welcome.parse(welcome).session == opened[0]
+                assert Welcome.parse(welcome).session == sessions[0]
                 name = bytes.fromhex(rotation.shown(new, "client"))
                 await send(writer, Kind.SUCCESSOR, Successor(name).to_bytes(), 1)
                 await reader.read(1)
@@ -327,37 +329,37 @@ def test_a_session_goes_on_with_the_certificate_that_it_named_alone(
                 with pytest.raises(PeerMisbehaved, match="no such session"):
                     await greet(reader, writer, resumes(1), QUICK)
 
-            await strange(it, old, opens)
-            await strange(it, new, is_refused)
-            await strange(it, old, names)
-            await strange(it, new, goes_on)
-            await strange(it, old, is_refused)
+            await strange(parties, old, opens)
+            await strange(parties, new, is_refused)
+            await strange(parties, old, names)
+            await strange(parties, new, goes_on)
+            await strange(parties, old, is_refused)
 
     asyncio.run(run())
 
 
-def test_both_commands_read_certificates_again(rotation: Rotation, mine: Path) -> None:
+def test_both_commands_read_certificates_again(rotation: Rotation, data_keys: Path) -> None:
     old, new = rotation.old, rotation.new
     compiled = models.perceptron()
-    model, sample = mine / "model.onnx", mine / "x.npy"
+    model, sample = data_keys / "model.onnx", data_keys / "x.npy"
     onnx.save(compiled.source, model)
     x = np.random.default_rng(1).uniform(-1, 1, (1, 6))
     np.save(sample, x)
-    logs = Log(mine / "provider.log"), Log(mine / "data.log")
+    logs = Log(data_keys / "provider.log"), Log(data_keys / "data.log")
     words = ("pipeline", "provider", model, "--keys", rotation.folder, "--reveal-values")
     with ExitStack() as stack:
         provider, address = stack.enter_context(
             listening(*words, "--input-range", -1, 1, log=logs[0].path)
         )
-        asking: list[object] = ["pipeline", "data", address, "--keys", mine, "--input", sample]
-        asking += ["--repeat", 400, "--window", 2, "--ahead", 2]
-        data = stack.enter_context(running(*asking, log=logs[1].path))
+        call: list[object] = ["pipeline", "data", address, "--keys", data_keys, "--input", sample]
+        call += ["--repeat", 400, "--window", 2, "--ahead", 2]
+        data = stack.enter_context(running(*call, log=logs[1].path))
         until(lambda: connections_at(address))
-        before = certificate_at(address, new)
+        fingerprint = certificate_at(address, new)
         rotation.put(new)
         logs[0].hangup(provider, READ)
-        assert certificate_at(address, new) == rotation.shown(new, "server") != before
-        put(rotation, mine, old, new)
+        assert certificate_at(address, new) == rotation.shown(new, "server") != fingerprint
+        put(rotation, data_keys, old, new)
         logs[1].hangup(data, READ)
         # A file that cannot be used leaves everything as it was.
         (rotation.folder / "server.key").write_text("none")
@@ -367,16 +369,18 @@ def test_both_commands_read_certificates_again(rotation: Rotation, mine: Path) -
         logs[0].hangup(provider, READ)
         # Somebody else of the old authority is let in no more.
         host, _, port = address.rpartition(":")
-        refused = Credentials.from_directory(old, "client").tls()
+        context = Credentials.from_directory(old, "client").tls()
         with (
             socket.create_connection((host, int(port)), SOON) as plain,
-            refused.wrap_socket(plain, server_hostname="localhost") as link,
+            context.wrap_socket(plain, server_hostname="localhost") as link,
             pytest.raises(ssl.SSLError),
         ):
             link.recv(1)
         report = data.next()
         expected = execute(compiled.program, compiled.weights, [x]).outputs["y"]
         assert len(report["outputs"]) == 400
-        assert all(np.allclose(it["y"], expected, atol=2**-10) for it in report["outputs"])
+        assert all(
+            np.allclose(outputs["y"], expected, atol=2**-10) for outputs in report["outputs"]
+        )
         assert report["offline"]["spoiled"] == 0
         assert provider.end(signal.SIGTERM) == 0
