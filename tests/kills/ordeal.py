@@ -154,7 +154,8 @@ class Ordeal:
         if material is None:
             is_storing = len(self.stage.files("server")) > 2 * len(before)
             return "storing" if is_storing else "preparing"
-        if material in self.stage.audit().begun("server"):
+        # Both parties claim their halves until the client says something under its own.
+        if material in self.stage.audit().begun("client"):
             return "inferring"
         claimed = (self.stage.store("client") / "spent" / material).exists()
         return "claiming" if requests or claimed else "nothing"
