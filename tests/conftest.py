@@ -11,7 +11,7 @@ import pytest
 from hypothesis import settings
 from tests.sessions import key_folder, session
 
-from privet.runtime.machine import collect_seldom
+from privet.garbage import collect_seldom
 
 if TYPE_CHECKING:
     from xdist.workermanage import WorkerController

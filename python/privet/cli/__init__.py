@@ -7,7 +7,6 @@ programs; an error is then `{"error": {"type": ..., "message": ...}}`. Exit code
 
 from __future__ import annotations
 
-import gc
 import sys
 from typing import Annotated
 
@@ -15,6 +14,7 @@ import typer
 
 from privet import __version__
 from privet.cli.commands import Commands
+from privet.garbage import look_seldom
 
 # Tracebacks never show local variables: they may be keys, shares or inputs.
 app = typer.Typer(
@@ -46,8 +46,7 @@ def _options(
 
 def main() -> None:
     """Entry point of the command `privet`."""
-    # An eighth of a start went into looking for garbage among modules that had just been loaded.
-    gc.set_threshold(10_000, 20, 20)
+    look_seldom()
     as_json = "--json" in sys.argv[1:]
     try:
         sys.exit(app(standalone_mode=not as_json))

@@ -20,11 +20,11 @@ from privet.cli.executors import make_executor
 from privet.cli.suite_options import accepted
 from privet.compiler.program import caveat
 from privet.errors import Misuse
+from privet.garbage import collect_seldom
 from privet.keys import OPERATOR_NAME
 from privet.logs import log_to_stderr
 from privet.runtime import hangup
 from privet.runtime.listening import RenewedTls
-from privet.runtime.machine import collect_seldom
 from privet.runtime.quantities import parse_size, split_address
 from privet.runtime.revocation import Revoked
 from privet.runtime.shortage import take_all_files

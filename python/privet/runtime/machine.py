@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
-import gc
 import os
 import resource
 from collections.abc import Iterator
@@ -122,14 +121,6 @@ def process_memory() -> tuple[int, int]:
     mapped, resident, *_ = map(int, Path("/proc/self/statm").read_text().split())
     page = resource.getpagesize()
     return mapped * page, resident * page
-
-
-def collect_seldom() -> None:
-    """Keeps what there is now from the garbage collector, and has it look at the rest less often. A
-    service keeps its jobs in memory, and each look at all of them stops it for a while."""
-    gc.collect()
-    gc.freeze()
-    gc.set_threshold(10_000, 20, 20)
 
 
 def share_one_heap() -> None:

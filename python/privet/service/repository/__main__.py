@@ -6,13 +6,13 @@ Reads a job as JSON from standard input and prints what came of it: `{"folder": 
 
 from __future__ import annotations
 
-import gc
 import json
 import sys
 from pathlib import Path
 from typing import Any
 
 from privet.errors import PrivetError
+from privet.garbage import look_seldom
 from privet.runtime.calibration import read_samples
 from privet.runtime.catalog import compile_once
 
@@ -25,7 +25,7 @@ def build(model: str, programs: str, calibration: str | None, options: dict[str,
 
 def main() -> int:
     """Does the job on standard input."""
-    gc.set_threshold(10_000, 20, 20)  # as a command does: the compiler's modules are loaded next
+    look_seldom()  # The compiler's modules are loaded next.
     try:
         answer = {"folder": str(build(**json.load(sys.stdin)))}
     except (PrivetError, OSError) as error:
