@@ -92,7 +92,7 @@ fn sessions() -> Result<(), Failure> {
     let dealer = Arc::new(registry::dealer(1 << 30, Duration::from_secs(60))?);
     let links: Arc<Mutex<Vec<Arc<Mutex<Transcript>>>>> = Arc::default();
     let (heard, kept) = (Arc::clone(&links), Arc::clone(&dealer));
-    let connect: privet_suites::session::Connect = Arc::new(move || {
+    let connect = privet_suites::session::Connect::new(move || {
         let (near, far, transcript) = record::pair();
         heard.lock().expect("no panic").push(transcript);
         let dealer = Arc::clone(&kept);

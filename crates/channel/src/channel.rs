@@ -144,6 +144,11 @@ impl Channel {
         self.timeout = timeout;
     }
 
+    /// The bound that [`Channel::set_timeout`] sets.
+    pub fn timeout(&self) -> Duration {
+        self.timeout
+    }
+
     /// Makes the link as slow as `link`, for real and in both directions: the peer notices, but needs to do nothing. So
     /// one side shapes, not both. Costs stay the same. Dropping the channel then waits half a round trip longer.
     ///

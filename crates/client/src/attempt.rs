@@ -1,6 +1,5 @@
 //! One attempt at a job: a session with a worker, on which material is made or used.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -148,7 +147,7 @@ impl Attempt<'_> {
         };
         let timeout = seconds(self.lease.seconds)?;
         let (identity, trust) = (self.client.credentials.identity.clone(), self.client.credentials.trust.clone());
-        Ok(Arc::new(move || {
+        Ok(Connect::new(move || {
             let mut channel = tls::connect(&host, port, &identity, &trust, DEALER_NAME, timeout)?;
             channel.set_timeout(timeout);
             Ok(channel)

@@ -6,7 +6,7 @@ use pyo3::types::PyBytes;
 
 use crate::connection::Connection;
 use crate::dealer::Dialer;
-use crate::errors::{Failure, misuse};
+use crate::errors::{Failure, duration, misuse};
 use crate::held::Held;
 use crate::plan::Plan;
 use crate::store::Store;
@@ -136,6 +136,21 @@ impl Client {
             session.end_sequence();
             Ok(())
         })
+    }
+
+    /// Takes up an idle session for another job; `timeout` in seconds bounds the wait for any one message of it.
+    fn resume(&self, py: Python<'_>, timeout: f64) -> Result<(), Failure> {
+        let timeout = duration(timeout)?;
+        self.0.with(py, |session| {
+            session.resume(timeout);
+            Ok(())
+        })
+    }
+
+    /// Whether the server had ended the session before it answered anything since it was resumed.
+    #[getter]
+    fn was_left(&self) -> bool {
+        self.0.if_held(|session| session.was_left()).unwrap_or(false)
     }
 
     /// Says goodbye; later calls fail.

@@ -51,9 +51,14 @@ impl Connection {
         Self { channel: Held::new(channel), peer, chain, rtt }
     }
 
-    /// The channel, which can be taken once.
+    /// The channel, which can be taken once, unless it is put back.
     pub(crate) fn take(&self) -> Result<Channel, Failure> {
         Ok(self.channel.take().ok_or_else(|| misuse("this connection is in use by a session"))?)
+    }
+
+    /// Gives back the channel, for what comes next.
+    pub(crate) fn put_back(&self, channel: Channel) {
+        self.channel.put_back(channel);
     }
 }
 

@@ -4,14 +4,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use privet_channel::{Channel, Stopper, tls};
 use privet_suites::registry;
-use privet_suites::session::{self, Connect};
+use privet_suites::session::{self, Connect, Dealt};
 use pyo3::prelude::*;
 
 use crate::connection::{Connection, Credentials};
 use crate::errors::{Failure, duration};
 use crate::link::Link;
 
-/// Opens a link to a dealer for each deal.
+/// Opens links to a dealer, which stay for a while and serve the deals that begin then.
 #[pyclass(frozen)]
 pub(crate) struct Dialer {
     pub(crate) connect: Connect,
@@ -56,7 +56,13 @@ impl Dialer {
             }
             Ok(channel)
         };
-        Ok(Self { connect: Arc::new(connect), last })
+        Ok(Self { connect: Connect::new(connect), last })
+    }
+
+    /// Bounds the wait for any one message of deals to come, in seconds.
+    fn set_timeout(&self, seconds: f64) -> Result<(), Failure> {
+        self.connect.set_timeout(duration(seconds)?);
+        Ok(())
     }
 
     /// Ends the link of a deal under way and every later one, from another thread.
@@ -72,6 +78,19 @@ impl Dialer {
 /// What a deal was, for Python.
 type Deal = (String, String, u64, u64, f64, f64);
 
+/// Puts the link back if it serves another deal.
+fn after(connection: &Connection, session::Deal { dealt, link }: session::Deal) -> (Option<Deal>, bool) {
+    let is_left = link.is_some();
+    if let Some(link) = link {
+        connection.put_back(link);
+    }
+    let dealt = dealt.map(|dealt| {
+        let Dealt { model, material, bytes: [to_client, to_server], seconds, peak_rss_mb } = dealt;
+        (model, material.into(), to_client, to_server, seconds, peak_rss_mb)
+    });
+    (dealt, is_left)
+}
+
 /// Deals material to pairs of parties.
 #[pyclass(frozen)]
 pub(crate) struct Dealer(session::Dealer);
@@ -85,13 +104,29 @@ impl Dealer {
     }
 
     /// Serves one party's deal: model, entry, bytes to client and to server, seconds and peak memory in MB if this call
-    /// dealt, `None` if that of the other party did.
-    fn serve(&self, py: Python<'_>, connection: &Connection) -> Result<Option<Deal>, Failure> {
+    /// dealt, `None` if that of the other party did; and whether the connection is there for another.
+    fn serve(&self, py: Python<'_>, connection: &Connection) -> Result<(Option<Deal>, bool), Failure> {
         let channel = connection.take()?;
-        let dealt = py.detach(|| self.0.serve(channel))?;
-        Ok(dealt.map(|dealt| {
-            let session::Dealt { model, material, bytes: [to_client, to_server], seconds, peak_rss_mb } = dealt;
-            (model, material.into(), to_client, to_server, seconds, peak_rss_mb)
-        }))
+        let served = py.detach(|| self.0.serve(channel))?;
+        Ok(after(connection, served))
+    }
+
+    /// The same on a connection after a deal, if the party asks for another within `idle` seconds. `begins` is called then, and
+    /// says why not, or `None`.
+    fn serve_another(
+        &self,
+        py: Python<'_>,
+        connection: &Connection,
+        idle: f64,
+        begins: Py<PyAny>,
+    ) -> Result<(Option<Deal>, bool), Failure> {
+        let (channel, idle) = (connection.take()?, duration(idle)?);
+        let begins = || match Python::attach(|py| begins.call0(py)?.extract::<Option<String>>(py)) {
+            Ok(None) => Ok(()),
+            Ok(Some(why)) => Err(why),
+            Err(_) => Err("this dealer cannot say whether it may".to_owned()),
+        };
+        let served = py.detach(|| self.0.serve_another(channel, idle, begins))?;
+        Ok(after(connection, served))
     }
 }

@@ -20,6 +20,13 @@ impl<T: Send> Held<T> {
         self.0.lock().ok().and_then(|mut held| held.take())
     }
 
+    /// Gives back what was taken.
+    pub(crate) fn put_back(&self, held: T) {
+        if let Ok(mut place) = self.0.lock() {
+            *place = Some(held);
+        }
+    }
+
     /// Does something with it and gives what comes of that, or nothing where it is taken.
     pub(crate) fn if_held<R>(&self, act: impl FnOnce(&mut T) -> R) -> Option<R> {
         self.0.lock().ok().and_then(|mut held| held.as_mut().map(act))

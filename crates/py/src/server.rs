@@ -9,7 +9,7 @@ use pyo3::prelude::*;
 use crate::client::json;
 use crate::connection::Connection;
 use crate::dealer::Dialer;
-use crate::errors::{Failure, misuse};
+use crate::errors::{Failure, duration, misuse};
 use crate::plan::form;
 use crate::policy::Policy;
 use crate::store;
@@ -87,8 +87,9 @@ impl Server {
     ///
     /// `gate(kind, subject, suite, material)` is called before each, with the kind `describe` (whose subject is a
     /// model's name), `hidden_weights`, `kept_weights`, `send_weights`, `prepare` or `infer` (a program's hash). It returns `None` or why not. With
-    /// `threads`, the session computes on as many threads of its own, which get the CPU affinity of the caller.
-    #[pyo3(signature = (connection, on_event=None, gate=None, threads=None))]
+    /// `threads`, the session computes on as many threads of its own, which get the CPU affinity of the caller. With `idle`,
+    /// it ends once no request has followed a job for so many seconds.
+    #[pyo3(signature = (connection, on_event=None, gate=None, threads=None, idle=None))]
     fn serve(
         &self,
         py: Python<'_>,
@@ -96,6 +97,7 @@ impl Server {
         on_event: Option<Py<PyAny>>,
         gate: Option<Py<PyAny>>,
         threads: Option<usize>,
+        idle: Option<f64>,
     ) -> PyResult<()> {
         let channel = connection.take()?;
         let catalog = self.catalog.read().map(|catalog| catalog.clone()).unwrap_or_default();
@@ -109,6 +111,9 @@ impl Server {
         }
         if let Some(gate) = gate {
             server = server.behind(ask(gate));
+        }
+        if let Some(idle) = idle {
+            server = server.ending_after(duration(idle)?);
         }
         let mut raised = None;
         let mut hear = |event: Event| {

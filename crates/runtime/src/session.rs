@@ -23,7 +23,7 @@ pub use admission::{Admission, Caller, Refused};
 pub use budget::Budget;
 pub use catalog::{Catalog, Served};
 pub use client::Client;
-pub use dealer::{Connect, Dealer, Dealt};
+pub use dealer::{Connect, Deal, Dealer, Dealt};
 pub use gate::{Gate, Intent};
 pub use hidden::HiddenWeights;
 pub use kept::KeptWeights;

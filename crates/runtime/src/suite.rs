@@ -218,7 +218,7 @@ pub struct Preparation<'a> {
     /// The link to the other party.
     pub channel: &'a mut Channel,
     /// The link to the dealer, who knows what is wanted, if one makes the material.
-    pub dealer: Option<Channel>,
+    pub dealer: Option<&'a mut Channel>,
     /// Where the material goes, but for its [head](Prepared::head).
     pub entry: &'a mut TemporaryEntry,
     /// The setups for this program with the other party.
@@ -235,12 +235,12 @@ pub struct Preparation<'a> {
     pub observer: &'a mut dyn Observer,
 }
 
-impl Preparation<'_> {
+impl<'a> Preparation<'a> {
     /// The link to the dealer.
     ///
     /// # Errors
     /// [`Error::Misuse`] if there is none.
-    pub fn take_dealer(&mut self) -> Result<Channel, Error> {
+    pub fn take_dealer(&mut self) -> Result<&'a mut Channel, Error> {
         self.dealer.take().ok_or_else(|| Error::Misuse("this plan's material is dealt: say where the dealer is".into()))
     }
 }

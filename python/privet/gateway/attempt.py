@@ -8,12 +8,13 @@ from __future__ import annotations
 import os
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from privet import _native
 from privet.errors import LinkError, PeerMisbehaved, printable
+from privet.gateway.idle import IdleSessions
 from privet.gateway.model import Offer, Terms
 from privet.runtime import Credentials, MaterialStore
 from privet.runtime.client import network_of
@@ -31,6 +32,7 @@ MOST_SECONDS = 86_400.0
 """The most that a service's times count for."""
 
 L = TypeVar("L", bound=Line)
+R = TypeVar("R")
 
 Payload = list[bytes]
 """Inputs of one inference as the program takes them: little-endian int64, in its order."""
@@ -96,6 +98,7 @@ class WorkerClient:
     link: _native.Link | None = None
     max_disk: int | None = None
     progress: Progress | None = None
+    idle: IdleSessions = field(default_factory=IdleSessions, init=False, repr=False, compare=False)
     _opened: list[tuple[int, MaterialStore]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
@@ -132,9 +135,10 @@ class Attempt:
 
     def fetch(self) -> None:
         """Fetches what this side keeps of the program. Raises what `privet.Client.prepare` does."""
-        session, plan = self._arrive()
+        session = self._open()
         progress = self._worker_client.progress or (lambda *_: None)
         try:
+            plan = self._plan(session)
             progress("fetch", 0, 1, "the encrypted weights, once")
             session.native.fetch(plan)
             progress("fetch", 1, 1, "")
@@ -145,11 +149,8 @@ class Attempt:
     def prepare(self) -> tuple[str, str]:
         """Makes a material entry: its id, and the report. Raises what `privet.Client.prepare`
         does."""
-        session, plan = self._arrive()
-        try:
-            return session.native.prepare(plan, self._worker_client.progress)
-        finally:
-            session.leave()
+        progress = self._worker_client.progress
+        return self._on_session(lambda session, plan: session.native.prepare(plan, progress))
 
     def infer(self, payload: Payload) -> tuple[Spent, Made | None]:
         """Uses the material that the service named; this side claims it before anything is sent.
@@ -160,15 +161,15 @@ class Attempt:
             raise PeerMisbehaved("the service names material where none is used, or none")
         if isinstance(suite, SingleJobSuite):
             return self._infer_at_once(suite, payload)
-        session, plan = self._arrive()
-        try:
-            progress = self._worker_client.progress
+        progress = self._worker_client.progress
+
+        def work(session: Session, plan: _native.Plan) -> tuple[Spent, Made | None]:
             if not material:
                 result = session.native.infer_unprepared(plan, payload, progress)
                 return (material, *result), (NOTHING, ())
             return (material, *session.native.infer(plan, material, payload, progress)), None
-        finally:
-            session.leave()
+
+        return self._on_session(work)
 
     def _infer_at_once(self, suite: SingleJobSuite, payload: Payload) -> tuple[Spent, Made]:
         self._check(suite.label)
@@ -205,30 +206,75 @@ class Attempt:
                 f"the service wants to run suite {self.lease.suite!r}; {label!r} was asked for"
             )
 
-    def _arrive(self) -> tuple[Session, _native.Plan]:
+    def _on_session(self, work: Callable[[Session, _native.Plan], R]) -> R:
+        """Works on a session that is kept from an earlier job with the worker, and on a new one if
+        there is none, or the worker has ended it before it heard of this job. It is kept then."""
         client = self._worker_client
+        # A store that is opened anew has sessions of its own.
+        key = (self.lease.host, self.lease.port, self._dealer, client.store)
+        session = client.idle.take(key)
+        if session is not None:
+            try:
+                session.resume(self.lease.seconds)
+                self._attach(session)
+                return self._work(key, session, work)
+            except LinkError:
+                if not session.was_left or self._stopped:
+                    raise
+        return self._work(key, self._open(), work)
+
+    def _work(
+        self,
+        key: Hashable,
+        session: Session,
+        work: Callable[[Session, _native.Plan], R],
+    ) -> R:
+        try:
+            result = work(session, self._plan(session))
+        except BaseException:
+            session.leave()
+            raise
+        with self._lock:
+            self._line = None
+        if session.is_abandoned:
+            session.leave()
+        else:
+            self._worker_client.idle.put(key, session)
+        return result
+
+    @property
+    def _dealer(self) -> str | None:
         is_dealt = material_suite(self._terms.suite).dealt
-        session = self._connect(
+        return (self._worker_client.dealer or self.lease.dealer) if is_dealt else None
+
+    def _open(self) -> Session:
+        client = self._worker_client
+        return self._connect(
             lambda: Session(
                 self.lease.host,
                 self.lease.port,
                 client.credentials,
                 store=lambda: client.store,
-                dealer=(client.dealer or self.lease.dealer) if is_dealt else None,
+                dealer=self._dealer,
                 link=client.link,
                 server_name=client.server_name,
                 timeout=self.lease.seconds,
                 patience=self.lease.grace,
             )
         )
+
+    def _plan(self, session: Session) -> _native.Plan:
         network = self._worker_client.link or network_of(session.rtt)
         plan = self._offer.plan(self._terms, network)
-        try:
-            self._check(plan.suite)
-        except PeerMisbehaved:
-            session.leave()
-            raise
-        return session, plan
+        self._check(plan.suite)
+        return plan
+
+    def _attach(self, line: Line) -> None:
+        """Has `stop` break this connection."""
+        with self._lock:
+            self._line = line
+            if self._stopped:
+                line.abandon()
 
     def _connect(self, open: Callable[[], L]) -> L:
         """Connects within the time that the service gives."""
@@ -236,10 +282,7 @@ class Attempt:
         while True:
             try:
                 line = open()
-                with self._lock:
-                    self._line = line
-                    if self._stopped:
-                        line.abandon()
+                self._attach(line)
                 return line
             except LinkError:
                 if self._stopped or time.monotonic() + RETRY_SECONDS > limit:

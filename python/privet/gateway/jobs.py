@@ -26,6 +26,7 @@ from privet.errors import (
     printable,
 )
 from privet.gateway.attempt import Attempt, Lease, Payload, WorkerClient, read_lease
+from privet.gateway.idle import IDLE_SECONDS
 from privet.gateway.model import Offer, Terms
 from privet.runtime.result import Made, Result, Spent, read_result
 from privet.runtime.shortage import shortage
@@ -51,6 +52,7 @@ class AttemptExecutor:
         self._making: set[asyncio.Future[Any]] = set()
         self._costs: OrderedDict[str, Made] = OrderedDict()
         self._useless: dict[tuple[str, str], frozenset[str]] = {}
+        self._tidying: asyncio.TimerHandle | None = None
 
     async def prepare(self, attempt: Attempt) -> str:
         """Makes a material entry on a thread; its id."""
@@ -65,6 +67,7 @@ class AttemptExecutor:
             raise
         finally:
             self._making.discard(making)
+            self._tidy_later()
         cost, layers = self._costs[material] = read_report(report)
         tracing.steps("offline", cost, layers, material)
         if len(self._costs) > MOST_COSTS:
@@ -89,7 +92,10 @@ class AttemptExecutor:
         """Uses material on a thread; also what it cost, if it was made here."""
         await self._arrival(attempt.lease.material or "")
         loop = asyncio.get_running_loop()
-        spent, cost = await loop.run_in_executor(self._threads, attempt.infer, payload)
+        try:
+            spent, cost = await loop.run_in_executor(self._threads, attempt.infer, payload)
+        finally:
+            self._tidy_later()
         return spent, cost or self._costs.pop(spent[0], (None, ()))
 
     async def _arrival(self, material: str) -> None:
@@ -107,9 +113,25 @@ class AttemptExecutor:
     def _holds(self, material: str) -> bool:
         return any(entry.id == material for entry in self.worker_client.store.entries())
 
+    def _tidy_later(self) -> None:
+        if self._tidying is None:
+            loop = asyncio.get_running_loop()
+            self._tidying = loop.call_later(
+                IDLE_SECONDS, lambda: loop.run_in_executor(None, self._tidy, loop)
+            )
+
+    def _tidy(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Leaves sessions that no job has taken for a while; again later if others are left."""
+        self._tidying = None
+        if self.worker_client.idle.tidy():
+            loop.call_soon_threadsafe(self._tidy_later)
+
     async def close(self) -> None:
-        """Waits for the threads to end."""
+        """Waits for the threads to end, and leaves idle sessions."""
         await asyncio.to_thread(self._threads.shutdown)
+        if self._tidying is not None:
+            self._tidying.cancel()
+        await asyncio.to_thread(self.worker_client.idle.tidy, 0.0)
 
 
 class ClientJob:

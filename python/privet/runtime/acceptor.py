@@ -68,7 +68,7 @@ class Acceptor:
         self._trust = Trust(credentials.authorities)
         self._open: dict[object, tuple[list[bytes], _native.Stopper | None]] = {}
         self._short = short
-        self._places = _places()
+        self._places = places()
         self._sessions = threading.BoundedSemaphore(self._places)
         self._handshakes = threading.BoundedSemaphore(self._places)
         self._greeting = 0
@@ -228,7 +228,7 @@ class Acceptor:
         return has_place
 
 
-def _places() -> int:
+def places() -> int:
     """Sessions, and handshakes, for which this process may open enough files."""
     return min(MAX_SESSIONS, max(2, most_files() // 5))
 

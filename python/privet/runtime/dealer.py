@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from privet import _native, tracing
 from privet.errors import Misuse, PrivetError
 from privet.keys import DEALER_NAME
-from privet.runtime.acceptor import Acceptor, Service
+from privet.runtime.acceptor import Acceptor, Service, places
 from privet.runtime.credentials import Credentials, check_credentials
+from privet.runtime.idle import IDLE_SECONDS, IdleLinks
 from privet.runtime.quantities import split_address
 from privet.runtime.revocation import Revoked
 from privet.suites.costs import DealerCost
@@ -38,6 +39,9 @@ class Dealt:
 
 
 Listener = Callable[[Dealt], None]
+
+Deal = tuple[str, str, int, int, float, float]
+"""A model, an entry, bytes to client and server, seconds, and the peak of memory in MB."""
 
 _log = logging.getLogger(__name__)
 
@@ -67,9 +71,10 @@ class Dealer(Service):
             raise Misuse("a dealer needs a positive limit of bytes and some patience")
         self._native = _native.Dealer(most_bytes, patience)
         self._on_dealt = on_dealt
-        list_ = Revoked(revoked)
+        self._revoked = Revoked(revoked)
+        self._idle: IdleLinks[_native.Connection] = IdleLinks(places() // 2)
         super().__init__(
-            Acceptor(credentials, host, port, timeout, self._deal, self._failed, list_)
+            Acceptor(credentials, host, port, timeout, self._serve, self._failed, self._revoked)
         )
 
     def renew(self, credentials: Credentials) -> None:
@@ -78,8 +83,27 @@ class Dealer(Service):
         check_credentials(credentials)
         self._acceptor.renew(credentials)
 
-    def _deal(self, connection: _native.Connection, peer: str) -> None:
-        deal = self._native.serve(connection)
+    def close(self) -> None:
+        """As every service; parties that ask for nothing are left."""
+        super().close()
+        self._idle.end()
+
+    def _serve(self, connection: _native.Connection, peer: str) -> None:
+        def begins() -> str | None:
+            self._idle.take(connection)
+            return self._revoked.refuses(peer)
+
+        link = connection.stopper()
+        deal, is_left = self._native.serve(connection)
+        self._report(deal, peer)
+        while is_left and self._idle.add(connection, peer, link):
+            try:
+                deal, is_left = self._native.serve_another(connection, IDLE_SECONDS, begins)
+            finally:
+                self._idle.take(connection)
+            self._report(deal, peer)
+
+    def _report(self, deal: Deal | None, peer: str) -> None:
         if deal is not None:
             model, material, to_client, to_server, seconds, peak_rss_mb = deal
             cost = DealerCost(to_client, to_server, seconds, peak_rss_mb)

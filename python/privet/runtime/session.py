@@ -58,6 +58,11 @@ class Line:
             self.abandon()
         self.peer, self.rtt = self.connection.peer, self.connection.rtt
 
+    @property
+    def is_abandoned(self) -> bool:
+        """Whether somebody broke the connection by `abandon`."""
+        return self._abandoned
+
     def abandon(self) -> None:
         """Breaks the connection from another thread, for good."""
         self._abandoned = True
@@ -98,6 +103,7 @@ class Session(Line):
         patience: float | None = None,
         keep_base_ots: bool = True,
     ) -> None:
+        self.was_left = False
         self._store = store
         self._keeps = keep_base_ots
         self._dialer = dialer(dealer, credentials, timeout, link)
@@ -116,6 +122,12 @@ class Session(Line):
         store = self._store().native
         self.native = _native.Client(self.connection, store, self._dialer, self._keeps)
 
+    def resume(self, timeout: float) -> None:
+        """Takes up the session for another job, with another timeout."""
+        if self._dialer is not None:
+            self._dialer.set_timeout(timeout)
+        self.native.resume(timeout)
+
     def reopen(self) -> None:
         """Leaves a connection that may have broken, and connects again."""
         self.leave()
@@ -127,7 +139,9 @@ class Session(Line):
             _log.warning("%s", text)
 
     def leave(self) -> None:
-        """Closes a session that may have broken: the server need not wait for it."""
+        """Closes a session that may have broken: the server need not wait for it. It `was_left` if
+        the server had ended it, after an earlier job, before it heard of this one."""
+        self.was_left = self.native.was_left
         with contextlib.suppress(PrivetError):
             self.native.close()
 

@@ -8,11 +8,12 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
 from privet import tracing
 from privet.errors import Misuse, PrivetError, Short
 from privet.logs import unquoted
+from privet.runtime.idle import IdleLinks, Stopper
 from privet.runtime.shortage import shortage
 from privet.service import confinement
 from privet.service.confinement import MemoryBound
@@ -21,7 +22,7 @@ from privet.suites.costs import PhaseCost, read_report
 from privet.suites.single import Gate
 
 LINGER_SECONDS = 2.0
-"""How long a client may keep its connection once its job is done."""
+"""How long a client of a suite without material may keep its connection once its job is done."""
 
 BRIEF_SECONDS = 0.25
 """A job that ends sooner after its client's request is reported once: each event wakes the control
@@ -30,13 +31,6 @@ plane up, which takes longer than to read it."""
 
 ASKED = {"prepare": "prepare", "infer": "infer", "fetch": "kept_weights"}
 """The request with which a client begins what its grant is for."""
-
-
-class Stopper(Protocol):
-    """Breaks a connection."""
-
-    def stop(self) -> None:
-        """Whoever uses the connection finds it closed."""
 
 
 _log = logging.getLogger(__name__)
@@ -68,13 +62,16 @@ class Lease:
 class Admission:
     """Lets the client of the grant ask once for the very job of the grant, and nobody else.
 
-    `die` ends the process at once; it is called when a job takes more memory than it may. All
-    methods may be called from any thread.
+    `die` ends the process at once; it is called when a job takes more memory than it may. Sessions
+    stay for their client's next job, `most_idle` of them; the one that has been idle longest goes
+    first. All methods may be called from any thread.
     """
 
-    def __init__(self, say: Say, die: Callable[[], None]) -> None:
+    def __init__(self, say: Say, die: Callable[[], None], most_idle: int = 0) -> None:
         self._say = say
         self._die = die
+        self._idle: IdleLinks[ClientSession] = IdleLinks(most_idle)
+        self.generation = 0
         self._lock = threading.RLock()
         self._lease: Lease | None = None
         self._taken: Grant | None = None
@@ -87,6 +84,7 @@ class Admission:
         with self._lock:
             if self._lease is not None:
                 raise Misuse(f"job {self._lease.grant.job} has not ended")
+            self._idle.end(lambda idle: idle.has_other_threads(grant))
             if grant.cores != self._cores:
                 # Threads that were started since the last time have the cores of those before.
                 confinement.pin(grant.cores)
@@ -133,10 +131,22 @@ class Admission:
             if lease is None or lease.grant.client != client:
                 taken = self._taken
                 is_its = taken is not None and taken.client == client
-                return ClientSession(self, None, taken=taken if is_its else None)
+                return ClientSession(self, client, None, link, taken=taken if is_its else None)
             if link is not None:
                 lease.links.append(link)
-            return ClientSession(self, lease, link)
+            return ClientSession(self, client, lease, link)
+
+    def resume(self, session: ClientSession) -> Lease | None:
+        """The grant of an idle session's client, under which the session is from now on; None if
+        there is none."""
+        with self._lock:
+            lease = self._lease
+            is_its = lease is not None and lease.grant.client == session.client
+            if lease is None or not is_its or not self._idle.take(session):
+                return None
+            if session.link is not None:
+                lease.links.append(session.link)
+            return lease
 
     def admit(
         self,
@@ -183,6 +193,13 @@ class Admission:
         """The job is done."""
         self._end(lease, "finished", material=material, cost=asdict(cost))
 
+    def idles(self, session: ClientSession) -> bool:
+        """Keeps a session whose job is about to be reported as done; whether it does. What has been
+        offered since the session began, it would not know."""
+        with self._lock:
+            is_current = session.generation == self.generation
+            return is_current and self._idle.add(session, session.client, session.link)
+
     def failed(self, lease: Lease, error: PrivetError) -> None:
         """The session of the job failed."""
         message = shortage(error) or unquoted(f"{type(error).__name__}: {error}")
@@ -191,6 +208,7 @@ class Admission:
     def short(self, error: Short) -> None:
         """This process could not take a connection, perhaps the one of the client that has the
         grant: its job fails now, and not when nobody has come."""
+        self._idle.end()
         with self._lock:
             lease = self._lease
             if lease is not None and lease.asked is None:
@@ -198,20 +216,25 @@ class Admission:
                 for link in lease.links:
                     link.stop()
 
-    def leave(self, lease: Lease | None, link: Stopper | None) -> None:
-        """A session is over, under this grant if there was one. What a job has left goes back to
-        the system now, and not while the next client waits for its grant."""
+    def leave(self, session: ClientSession, lease: Lease | None) -> None:
+        """A session is over or idle, under this grant if there was one. What a job has left goes
+        back to the system now, and not while the next client waits for its grant."""
+        if lease is None:
+            self._idle.take(session)
         with self._lock:
-            if lease is not None and link is not None:
-                lease.links.remove(link)
+            if lease is not None and session.link is not None:
+                lease.links.remove(session.link)
             self._is_trimmed = lease is not None and self._lease is None
             if self._is_trimmed:
                 confinement.give_back_memory()
 
     def changed(self) -> None:
-        """The process has taken up a program or given one up, which leaves memory to give back."""
+        """The process has taken up a program or given one up, which leaves memory to give back, and
+        idle sessions that do not know of it."""
         with self._lock:
             self._is_trimmed = False
+            self.generation += 1
+            self._idle.end()
 
     def _attend(self) -> None:
         try:
@@ -272,22 +295,26 @@ class ClientSession:
     def __init__(
         self,
         admission: Admission,
+        client: str,
         lease: Lease | None,
         link: Stopper | None = None,
         *,
         taken: Grant | None = None,
     ) -> None:
+        self.client = client
+        self.link = link
+        self.generation = admission.generation
+        self.threads = 1 if lease is None else len(lease.grant.cores)
+        """On how many threads the session computes."""
         self._admission = admission
         self._grant = taken if lease is None else lease.grant
         self._lease = lease
-        self._link = link
         self._asked = False
         self._linger: threading.Timer | None = None
 
-    @property
-    def threads(self) -> int:
-        """On how many threads the session computes."""
-        return 1 if self._lease is None else len(self._lease.grant.cores)
+    def has_other_threads(self, grant: Grant) -> bool:
+        """Whether the grant is for this session's client, who needs another session for it."""
+        return grant.client == self.client and len(grant.cores) != self.threads
 
     @property
     def program(self) -> str:
@@ -312,6 +339,8 @@ class ClientSession:
         entry: str | None = None,
     ) -> str | None:
         """Whether a request may be served; if not, why."""
+        if self._lease is None:
+            self._lease = self._admission.resume(self)
         refusal = self._admission.admit(self._lease, kind, subject, suite, entry)
         if refusal is None and self._lease is not None:
             self._asked = self._asked or kind == ASKED[self._lease.grant.phase]
@@ -326,15 +355,21 @@ class ClientSession:
                 with tracing.within(self._lease.grant.trace):
                     phase = "online" if kind == "inferred" else "offline"
                     tracing.steps(phase, cost, layers, material)
-            self.served(cost, material)
+            self.served(cost, material, keep=kind in ("prepared", "inferred"))
 
-    def served(self, cost: PhaseCost, material: str | None = None) -> None:
-        """The job is done; the client has a moment to say goodbye."""
+    def served(self, cost: PhaseCost, material: str | None = None, *, keep: bool = False) -> None:
+        """The job is done. The client has a moment to say goodbye, or may `keep` the session."""
         if self._lease is None or not self._asked:
             return
+        # First, as the client's next grant may follow at once.
+        if keep and self._admission.idles(self):
+            lease, self._lease, self._asked = self._lease, None, False
+            self._admission.finished(lease, material, cost)
+            self._admission.leave(self, lease)
+            return
         self._admission.finished(self._lease, material, cost)
-        if self._link is not None:
-            linger = threading.Timer(LINGER_SECONDS, self._link.stop)
+        if self.link is not None:
+            linger = threading.Timer(LINGER_SECONDS, self.link.stop)
             linger.daemon = True
             # Where no thread can be started, the connection's own timeout ends it.
             with contextlib.suppress(RuntimeError):
@@ -351,7 +386,7 @@ class ClientSession:
         """The session has ended."""
         if self._linger is not None:
             self._linger.cancel()
-        self._admission.leave(self._lease, self._link)
+        self._admission.leave(self, self._lease)
 
 
 def single(admit: Gate, suite: str) -> Gate:

@@ -34,6 +34,8 @@ from privet.compiler.program import Program
 from privet.errors import Misuse, PrivetError, Short
 from privet.logs import Seldom, log_to_stderr, trace
 from privet.runtime import Credentials, Server
+from privet.runtime.acceptor import places
+from privet.runtime.idle import IDLE_SECONDS
 from privet.runtime.machine import share_one_heap
 from privet.runtime.shortage import as_reported, shortage
 from privet.service import confinement
@@ -93,7 +95,7 @@ class DataPort(Server):
             connection.set_timeout(STRANGER_SECONDS)
         try:
             if host is None:
-                self._native.serve(connection, session.hear, admit, session.threads)
+                self._native.serve(connection, session.hear, admit, session.threads, IDLE_SECONDS)
             else:
                 host.serve(
                     connection, session.served, single(admit, session.suite), session.threads
@@ -127,7 +129,7 @@ class Worker:
         tracing.configure(job["trace"], "privet-worker")
         self._events = events
         self._lock = threading.Lock()
-        self._admission = Admission(self.say, self.die)
+        self._admission = Admission(self.say, self.die, most_idle=places() // 2)
         policy = make_policy() if job["policy"] is None else Policy(job["policy"])
         self._port = DataPort(
             Credentials.from_directory(job["keys"], "server"),

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
 
-use privet_channel::Channel;
+use privet_channel::{Channel, Error as LinkError, Io};
 use privet_ot::BaseOts;
 use privet_prg::Prg;
 
@@ -33,6 +33,9 @@ pub struct Client {
     sequence: Sequence,
     keeps_base: bool,
     evicted: Vec<Evicted>,
+    /// Bytes that had come when the session was taken up again.
+    resumed: Option<u64>,
+    was_left: bool,
 }
 
 impl Client {
@@ -42,7 +45,17 @@ impl Client {
     /// [`Error::PeerMisbehaved`] if the peer is no Privet or of another version; [`Error::Channel`].
     pub fn new(channel: Channel, store: Store) -> Result<Self, Error> {
         let (state, sequence) = (SessionState::default(), Sequence::default());
-        let mut client = Self { channel, store, dealer: None, state, sequence, keeps_base: false, evicted: Vec::new() };
+        let mut client = Self {
+            channel,
+            store,
+            dealer: None,
+            state,
+            sequence,
+            keeps_base: false,
+            evicted: Vec::new(),
+            resumed: None,
+            was_left: false,
+        };
         client.guarded(|client| messages::greet(&mut client.channel))?;
         Ok(client)
     }
@@ -58,6 +71,20 @@ impl Client {
     #[must_use]
     pub fn keeping_base_ots(self) -> Self {
         Self { keeps_base: true, ..self }
+    }
+
+    /// Takes up a session that was idle for another job, with a server that [ends idle sessions](super::Server::ending_after):
+    /// a wait for any one message is bounded by `timeout` from now on, and neither keys nor state of an earlier job are used.
+    pub fn resume(&mut self, timeout: Duration) {
+        self.channel.set_timeout(timeout);
+        (self.state, self.sequence) = Default::default();
+        self.resumed = Some(self.channel.cost().bytes_received);
+    }
+
+    /// Whether the server had ended the session, or its process, before it answered anything since the session was taken up
+    /// again: what was asked may be asked of it in another one.
+    pub fn was_left(&self) -> bool {
+        self.was_left
     }
 
     /// The public half of `model` (a name or a hash), or of the only program served. If the caller expects the program with
@@ -83,7 +110,7 @@ impl Client {
         plan: &dyn SuitePlan,
         observer: &mut dyn Observer,
     ) -> Result<(MaterialId, Report), Error> {
-        let dealer = match (plan.is_dealt(), &self.dealer) {
+        let connect = match (plan.is_dealt(), &self.dealer) {
             (false, _) => None,
             (true, Some(connect)) => Some(connect.clone()),
             (true, None) => {
@@ -103,13 +130,13 @@ impl Client {
                 Request::Prepare { program: program.clone(), suite: suite.clone(), extension, nonce, base }
             })?;
             let kept = setups.kept()?;
-            let mut dealer = dealer.map(|connect| connect()).transpose()?;
-            if let Some(dealer) = &mut dealer {
-                dealer::ask(dealer, (plan, None), &id, peer.clone(), &kept)?;
+            let mut link = connect.as_ref().map(Connect::open).transpose()?;
+            if let Some(link) = &mut link {
+                dealer::ask(link, (plan, None), &id, peer.clone(), &kept)?;
             }
             let job = Preparation {
                 channel: &mut client.channel,
-                dealer,
+                dealer: link.as_mut(),
                 entry: &mut entry,
                 setups,
                 kept,
@@ -126,6 +153,9 @@ impl Client {
             client.store.keep_left(&peer, &id, &mut base);
             let metadata = Metadata { id: id.clone(), program, suite, role: "client".into(), peer, model, setup };
             entry.finish(&metadata, &prepared.head)?;
+            if let (Some(connect), Some(link)) = (connect, link) {
+                connect.keep(link);
+            }
             Ok((id, prepared.report))
         })
     }
@@ -361,7 +391,7 @@ impl Client {
     ) -> Result<Prediction, Error> {
         let asked = self.guarded(|client| client.ask_to_infer(plan, id));
         if let Err(error) = asked {
-            if !error.is_refusal() {
+            if !error.is_refusal() && !self.was_left {
                 held.claim()?;
             }
             return Err(error);
@@ -407,6 +437,8 @@ impl Client {
     /// Runs `work` and, if it fails on this side, tells the server why before passing the error on.
     fn guarded<T>(&mut self, work: impl FnOnce(&mut Self) -> Result<T, Error>) -> Result<T, Error> {
         work(self).inspect_err(|error| {
+            let is_gone = matches!(error, Error::Channel(LinkError::Io(Io::Disconnected)));
+            self.was_left |= is_gone && self.resumed == Some(self.channel.cost().bytes_received);
             if !error.is_abort() {
                 self.channel.abort(error.abort_reason());
             }

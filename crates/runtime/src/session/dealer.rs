@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use privet_channel::{AbortReason, Channel, DEFAULT_TIMEOUT, Link};
+use privet_channel::{AbortReason, Channel, DEFAULT_TIMEOUT, Error as LinkError, Io, Link};
 use privet_prg::{Prg, Seed};
 use privet_program::Program;
 use serde::{Deserialize, Serialize};
@@ -14,8 +14,57 @@ use crate::store::{KeptSetup, SetupSeeds, setup_proof};
 use crate::suite::{DealtSetup, SuitePlan, SuiteRegistry};
 use crate::{Error, MaterialId, PeerMisbehaved, memory};
 
-/// Opens a link to the dealer; a party calls it for each deal.
-pub type Connect = Arc<dyn Fn() -> Result<Channel, Error> + Send + Sync>;
+/// How long a party keeps a link for another deal. Dealers keep it longer, so that few end as a party asks.
+const KEPT: Duration = Duration::from_secs(10);
+
+/// The way to a dealer, for one deal after the other. Links stay for a while, and serve deals that begin then.
+#[derive(Clone)]
+pub struct Connect {
+    dial: Arc<dyn Fn() -> Result<Channel, Error> + Send + Sync>,
+    idle: Arc<Mutex<Vec<(Instant, Channel)>>>,
+    timeout: Arc<Mutex<Option<Duration>>>,
+}
+
+impl Connect {
+    /// A way that opens links by `dial`.
+    pub fn new(dial: impl Fn() -> Result<Channel, Error> + Send + Sync + 'static) -> Self {
+        Self { dial: Arc::new(dial), idle: Arc::default(), timeout: Arc::default() }
+    }
+
+    /// Bounds the wait for any one message of deals to come.
+    pub fn set_timeout(&self, timeout: Duration) {
+        *self.timeout.lock().unwrap_or_else(PoisonError::into_inner) = Some(timeout);
+    }
+
+    /// A link on which the dealer has answered a greeting.
+    pub(super) fn open(&self) -> Result<Channel, Error> {
+        let timeout = *self.timeout.lock().unwrap_or_else(PoisonError::into_inner);
+        let ready = |mut channel: Channel| {
+            if let Some(timeout) = timeout {
+                channel.set_timeout(timeout);
+            }
+            messages::greet(&mut channel).map(|()| channel)
+        };
+        while let Some((since, channel)) = self.idle().pop() {
+            // The dealer may have ended it meanwhile.
+            if let (true, Ok(channel)) = (since.elapsed() < KEPT, ready(channel)) {
+                return Ok(channel);
+            }
+        }
+        ready((self.dial)()?)
+    }
+
+    /// Keeps a link after a deal that went well.
+    pub(super) fn keep(&self, channel: Channel) {
+        let mut idle = self.idle();
+        idle.retain(|(since, _)| since.elapsed() < KEPT);
+        idle.push((Instant::now(), channel));
+    }
+
+    fn idle(&self) -> MutexGuard<'_, Vec<(Instant, Channel)>> {
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
 
 /// Which half of a deal a party asks for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -49,7 +98,7 @@ struct Kept {
     proof: [u8; 16],
 }
 
-/// Asks for a half of a deal: the server's if the program's public half goes with it, or else the client's.
+/// Asks for a half of a deal on an open link: the server's if the program's public half goes with it, or else the client's.
 pub(super) fn ask(
     dealer: &mut Channel,
     (plan, public): (&dyn SuitePlan, Option<&[u8]>),
@@ -57,7 +106,6 @@ pub(super) fn ask(
     other: String,
     kept: &[KeptSetup],
 ) -> Result<(), Error> {
-    messages::greet(dealer)?;
     let half = if public.is_some() { Half::Server } else { Half::Client };
     let (program, suite) = (plan.program().hash().to_string(), plan.label());
     let kept = kept.iter().map(|kept| Kept { name: kept.name.clone(), proof: setup_proof(&kept.seed) }).collect();
@@ -87,6 +135,40 @@ impl Party {
     }
 }
 
+/// The first party of a deal, from when it comes to when its thread has its link back.
+enum Waiting {
+    Party(Party),
+    /// The other party has come, and its thread deals.
+    Dealing,
+    Dealt(Channel),
+}
+
+/// What a party that has asked finds.
+enum Met {
+    /// The other party, which came first, and this one.
+    Other(Box<[Party; 2]>),
+    /// The other party came later, and the deal is over: this party's own link, if it went well.
+    Dealt(Option<Channel>),
+}
+
+/// A deal on the second party's thread. At its end the first party's thread has its link, or hears that there is none.
+struct Meeting<'a> {
+    dealer: &'a Dealer,
+    id: MaterialId,
+    first: Option<Channel>,
+}
+
+impl Drop for Meeting<'_> {
+    fn drop(&mut self) {
+        let mut waiting = self.dealer.waiting();
+        match self.first.take() {
+            Some(channel) => waiting.insert(self.id.clone(), Waiting::Dealt(channel)),
+            None => waiting.remove(&self.id),
+        };
+        self.dealer.changed.notify_all();
+    }
+}
+
 /// What a dealer made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Dealt {
@@ -102,6 +184,15 @@ pub struct Dealt {
     pub peak_rss_mb: f64,
 }
 
+/// What came of serving a party.
+#[derive(Debug, Default)]
+pub struct Deal {
+    /// What was dealt; `None` if the other party's thread did.
+    pub dealt: Option<Dealt>,
+    /// The party's link, for [another](Dealer::serve_another) deal; `None` if it is over.
+    pub link: Option<Channel>,
+}
+
 /// A dealer: makes the two halves of material for parties that trust it not to collude with the other one.
 ///
 /// It sees public halves of programs, who asks, and all material; it sees no input, no weight and no message between
@@ -112,7 +203,7 @@ pub struct Dealt {
 /// that setup never comes back, whatever the other party says.
 pub struct Dealer {
     suites: &'static dyn SuiteRegistry,
-    waiting: Mutex<BTreeMap<MaterialId, Party>>,
+    waiting: Mutex<BTreeMap<MaterialId, Waiting>>,
     changed: Condvar,
     patience: Duration,
     most_bytes: u64,
@@ -129,27 +220,52 @@ impl Dealer {
         Ok(Self { suites, waiting: Mutex::default(), changed: Condvar::new(), patience, most_bytes, secret })
     }
 
-    /// Serves one party's deal. The thread of the party that comes second deals and returns what was dealt; the other
-    /// one returns `None`.
+    /// Serves a party's deal, on the thread of the party that comes second.
     ///
     /// # Errors
     /// If this party's link fails, it asks for what it cannot have, or the other party does not come; the parties
     /// are told.
-    pub fn serve(&self, mut channel: Channel) -> Result<Option<Dealt>, Error> {
-        let (ask, public) = match Self::listen(&mut channel) {
-            Ok(asked) => asked,
-            Err(error) => {
-                if !error.is_abort() {
-                    channel.abort(error.abort_reason());
-                }
-                return Err(error);
-            }
-        };
+    pub fn serve(&self, mut channel: Channel) -> Result<Deal, Error> {
+        told(messages::greet(&mut channel), &mut channel)?;
+        self.serve_greeted(channel)
+    }
+
+    /// As [`Dealer::serve`] on a link of an earlier deal, once the party wants another, which it has `idle` to say; nothing is dealt
+    /// if it does not. `begins` is called then; if that says why not, the party is told.
+    ///
+    /// # Errors
+    /// As [`Dealer::serve`].
+    pub fn serve_another(
+        &self,
+        mut channel: Channel,
+        idle: Duration,
+        begins: impl FnOnce() -> Result<(), String>,
+    ) -> Result<Deal, Error> {
+        let timeout = channel.timeout();
+        channel.set_timeout(idle);
+        match messages::hear_greeting(&mut channel) {
+            Err(Error::Channel(LinkError::Io(Io::TimedOut { .. } | Io::Disconnected))) => return Ok(Deal::default()),
+            greeted => told(greeted, &mut channel)?,
+        }
+        channel.set_timeout(timeout);
+        // Before the answer, after which the party takes the link for a good one.
+        if let Err(why) = begins() {
+            channel.abort_with(AbortReason::NotAllowed, &why);
+            return Ok(Deal::default());
+        }
+        told(messages::answer_greeting(&mut channel), &mut channel)?;
+        self.serve_greeted(channel)
+    }
+
+    fn serve_greeted(&self, mut channel: Channel) -> Result<Deal, Error> {
+        let (ask, public) = told(Self::listen(&mut channel), &mut channel)?;
         let id = ask.material.clone();
         let party = Party { channel, ask, public };
-        match self.meet(id, party)? {
-            None => Ok(None),
-            Some((mut first, mut second)) => {
+        match self.meet(&id, party)? {
+            Met::Dealt(link) => Ok(Deal { dealt: None, link }),
+            Met::Other(both) => {
+                let [mut first, mut second] = *both;
+                let mut meeting = Meeting { dealer: self, id, first: None };
                 let result = self.deal(&mut first, &mut second);
                 if let Err(error) = &result {
                     // The client first: once its service says that the job failed, it breaks off and hears nothing more.
@@ -161,13 +277,14 @@ impl Dealer {
                         party.channel.abort_with(error.abort_reason(), &message_to_parties(error));
                     }
                 }
-                result.map(Some)
+                let dealt = result?;
+                meeting.first = Some(first.channel);
+                Ok(Deal { dealt: Some(dealt), link: Some(second.channel) })
             }
         }
     }
 
     fn listen(channel: &mut Channel) -> Result<(Ask, Option<Vec<u8>>), Error> {
-        messages::greet(channel)?;
         let ask: Ask = messages::receive(channel)?;
         let public = match ask.half {
             Half::Server => Some(channel.recv_at_most(privet_program::MAX_BYTES)?),
@@ -176,31 +293,39 @@ impl Dealer {
         Ok((ask, public))
     }
 
-    /// Both parties, if the other one waits already; otherwise waits until it comes and takes this one along.
-    fn meet(&self, id: MaterialId, party: Party) -> Result<Option<(Party, Party)>, Error> {
+    /// The other party with this one, if it waits already; otherwise waits until it comes and has dealt.
+    fn meet(&self, id: &MaterialId, party: Party) -> Result<Met, Error> {
         let mut waiting = self.waiting();
-        if waiting.get(&id).is_some_and(|other| other.matches(&party)) {
-            let other = waiting.remove(&id);
-            self.changed.notify_all();
-            return Ok(other.map(|other| (other, party)));
-        }
-        if waiting.contains_key(&id) {
-            drop(waiting);
-            return Err(refuse(party, "another party asked for this deal with other wishes or another partner"));
-        }
-        waiting.insert(id.clone(), party);
+        match waiting.remove(id) {
+            Some(Waiting::Party(other)) if other.matches(&party) => {
+                waiting.insert(id.clone(), Waiting::Dealing);
+                return Ok(Met::Other(Box::new([other, party])));
+            }
+            Some(other) => {
+                waiting.insert(id.clone(), other);
+                drop(waiting);
+                return Err(refuse(party, "another party asked for this deal with other wishes or another partner"));
+            }
+            None => waiting.insert(id.clone(), Waiting::Party(party)),
+        };
         let end = Instant::now() + self.patience;
         loop {
             let left = end.saturating_duration_since(Instant::now());
-            (waiting, _) = self.changed.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner);
-            if !waiting.contains_key(&id) {
-                return Ok(None);
-            }
-            if Instant::now() >= end {
-                let party = waiting.remove(&id);
-                drop(waiting);
-                let text = "the other party of the deal did not come: does it use the same dealer?";
-                return party.map_or(Ok(None), |party| Err(refuse(party, text)));
+            // A deal that has begun ends by itself.
+            waiting = match waiting.get(id) {
+                Some(Waiting::Dealing) => self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner),
+                _ => self.changed.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0,
+            };
+            let is_late = Instant::now() >= end;
+            match waiting.remove(id) {
+                Some(Waiting::Dealt(channel)) => return Ok(Met::Dealt(Some(channel))),
+                Some(Waiting::Party(party)) if is_late => {
+                    drop(waiting);
+                    let text = "the other party of the deal did not come: does it use the same dealer?";
+                    return Err(refuse(party, text));
+                }
+                Some(other) => drop(waiting.insert(id.clone(), other)),
+                None => return Ok(Met::Dealt(None)),
             }
         }
     }
@@ -258,9 +383,18 @@ impl Dealer {
         Ok(DealtSetup { seeds: derive(&MaterialId::new(&name)), is_new: true })
     }
 
-    fn waiting(&self) -> MutexGuard<'_, BTreeMap<MaterialId, Party>> {
+    fn waiting(&self) -> MutexGuard<'_, BTreeMap<MaterialId, Waiting>> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
+}
+
+/// A result, of whose error the party is told.
+fn told<T>(result: Result<T, Error>, channel: &mut Channel) -> Result<T, Error> {
+    result.inspect_err(|error| {
+        if !error.is_abort() {
+            channel.abort(error.abort_reason());
+        }
+    })
 }
 
 fn refuse(mut party: Party, text: &str) -> Error {

@@ -107,9 +107,33 @@ pub(super) struct Accepted {
 /// # Errors
 /// [`PeerMisbehaved::NotPrivet`] or [`PeerMisbehaved::Version`]; [`Error::Channel`].
 pub fn greet(channel: &mut Channel) -> Result<(), Error> {
-    let mut greeting = MAGIC.to_vec();
-    greeting.extend_from_slice(&VERSION.to_le_bytes());
-    let theirs = channel.exchange(&greeting)?;
+    let theirs = channel.exchange(&greeting())?;
+    check(&theirs)
+}
+
+/// Waits for a greeting, and checks it.
+///
+/// # Errors
+/// As [`greet`].
+pub(super) fn hear_greeting(channel: &mut Channel) -> Result<(), Error> {
+    let theirs = channel.recv(greeting().len())?;
+    check(&theirs)
+}
+
+/// Answers the greeting that was heard.
+///
+/// # Errors
+/// [`Error::Channel`].
+pub(super) fn answer_greeting(channel: &mut Channel) -> Result<(), Error> {
+    channel.send(&greeting())?;
+    Ok(channel.flush()?)
+}
+
+fn greeting() -> Vec<u8> {
+    [MAGIC.as_slice(), &VERSION.to_le_bytes()].concat()
+}
+
+fn check(theirs: &[u8]) -> Result<(), Error> {
     let (magic, version) = theirs.split_at(MAGIC.len());
     if magic != MAGIC {
         return Err(PeerMisbehaved::NotPrivet.into());

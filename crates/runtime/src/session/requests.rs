@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use privet_channel::{AbortReason, Channel};
+use privet_channel::{AbortReason, Channel, Error as LinkError, Io};
 use privet_ot::{BaseOts, Extension};
 use privet_prg::Prg;
 
@@ -35,21 +35,45 @@ impl Session<'_> {
     /// Serves requests until the client says goodbye.
     pub(super) fn run(&mut self, observer: &mut dyn Observer, on_event: &mut dyn FnMut(Event)) -> Result<(), Refusal> {
         messages::greet(self.channel)?;
-        loop {
-            match messages::receive(self.channel)? {
+        let mut has_served = false;
+        while let Some(request) = self.next_request(has_served)? {
+            match request {
                 Request::Describe { model } => on_event(self.describe(model.as_deref())?),
                 Request::Prepare { program, suite, extension, nonce, base } => {
                     on_event(self.prepare((&program, &suite, &extension), &nonce, base, observer)?);
+                    has_served = true;
                 }
                 Request::HiddenWeights { program, known } => self.hidden_weights(&program, known)?,
                 Request::KeptWeights { program, suite, known } => on_event(self.kept_weights(&program, &suite, known)?),
-                Request::Infer { program, material, step } => on_event(self.infer(&program, material, step, observer)?),
+                Request::Infer { program, material, step } => {
+                    on_event(self.infer(&program, material, step, observer)?);
+                    has_served = true;
+                }
                 Request::InferUnprepared { program, suite, extension, buffer, nonce, base, step } => {
                     let filling = Filling { extension: self.extension(&extension)?, buffer };
                     on_event(self.infer_unprepared((&program, &suite, filling), (&nonce, base), step, observer)?);
+                    has_served = true;
                 }
-                Request::Bye => return Ok(()),
+                Request::Bye => break,
             }
+        }
+        Ok(())
+    }
+
+    /// The next request. Where sessions may be idle, a job begins with no keys and no state of the one before, and after one
+    /// there may be none: the client has left without a word, or the time for it is over.
+    fn next_request(&mut self, has_served: bool) -> Result<Option<Request>, Error> {
+        let Some(idle) = self.server.idle.filter(|_| has_served) else {
+            return messages::receive(self.channel).map(Some);
+        };
+        (self.state, self.sequence) = Default::default();
+        let timeout = self.channel.timeout();
+        self.channel.set_timeout(idle);
+        let request = messages::receive(self.channel);
+        self.channel.set_timeout(timeout);
+        match request {
+            Err(Error::Channel(LinkError::Io(Io::TimedOut { .. } | Io::Disconnected))) => Ok(None),
+            request => request.map(Some),
         }
     }
 
@@ -98,19 +122,19 @@ impl Session<'_> {
         self.accept(suite)?;
         let plan = self.plan(&served, suite)?;
         let extension = self.extension(extension)?;
-        let dealer = if plan.is_dealt() { Some(self.dealer()?) } else { None };
+        let connect = if plan.is_dealt() { Some(self.dealer()?) } else { None };
         let mut entry = self.begin(&*plan)?;
         let _memory = self.memory(plan.server_memory(&served, extension)?.offline)?;
         let (setups, peer) = (self.setups(program), self.channel.peer_fingerprint());
         let (id, mut base) = self.begin_transfers(client_nonce, base)?;
         let kept = setups.kept().map_err(Error::from)?;
-        let mut dealer = dealer.map(|connect| connect()).transpose()?;
-        if let Some(dealer) = &mut dealer {
-            dealer::ask(dealer, (&*plan, Some(served.public())), &id, peer.clone(), &kept)?;
+        let mut link = connect.as_ref().map(Connect::open).transpose()?;
+        if let Some(link) = &mut link {
+            dealer::ask(link, (&*plan, Some(served.public())), &id, peer.clone(), &kept)?;
         }
         let job = Preparation {
             channel: self.channel,
-            dealer,
+            dealer: link.as_mut(),
             entry: &mut entry,
             setups,
             kept,
@@ -132,6 +156,9 @@ impl Session<'_> {
             setup,
         };
         entry.finish(&metadata, &head).map_err(Error::from)?;
+        if let (Some(connect), Some(link)) = (connect, link) {
+            connect.keep(link);
+        }
         self.channel.send(&[1])?;
         self.channel.flush()?;
         Ok(Event::Prepared { model: served.program().model().to_owned(), material: id, report })

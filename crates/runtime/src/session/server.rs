@@ -1,6 +1,7 @@
 //! The server's side of sessions.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use privet_channel::Channel;
 
@@ -58,6 +59,7 @@ pub struct Server {
     pub(super) dealer: Option<Connect>,
     pub(super) budget: Option<Budget>,
     pub(super) gate: Option<Gate>,
+    pub(super) idle: Option<Duration>,
 }
 
 impl Server {
@@ -68,7 +70,7 @@ impl Server {
         store: Store,
         admission: Arc<dyn Admission>,
     ) -> Self {
-        Self { suites, catalog, store, admission, dealer: None, budget: None, gate: None }
+        Self { suites, catalog, store, admission, dealer: None, budget: None, gate: None, idle: None }
     }
 
     /// The same server with a way to the dealer, for clients that want their material dealt.
@@ -87,6 +89,12 @@ impl Server {
     #[must_use]
     pub fn behind(self, gate: Gate) -> Self {
         Self { gate: Some(gate), ..self }
+    }
+
+    /// The same server, whose sessions end by themselves once no request follows a job for `idle`.
+    #[must_use]
+    pub fn ending_after(self, idle: Duration) -> Self {
+        Self { idle: Some(idle), ..self }
     }
 
     /// Serves one client until it says goodbye; `on_event` is called for each finished request.

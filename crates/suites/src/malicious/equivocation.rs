@@ -59,7 +59,7 @@ const OTHER: usize = 1;
 impl Scene {
     fn new() -> Self {
         let dealer = Arc::new(registry::dealer(1 << 30, std::time::Duration::from_secs(60)).expect("entropy"));
-        let to_dealer: Connect = Arc::new(move || {
+        let to_dealer = Connect::new(move || {
             let ((near, far), dealer) = (pair(), Arc::clone(&dealer));
             thread::spawn(move || dealer.serve(far).map(drop));
             Ok(near)

@@ -119,11 +119,11 @@ impl Plan {
         mut job: Preparation<'_>,
         open: impl FnOnce(&mut Channel, &mut Channel, &Setups, &DealtHalf) -> Result<Opened, Error>,
     ) -> Result<Prepared, Error> {
-        let mut dealer = job.take_dealer()?;
-        let (half, recorder) = prepare::begin(&mut dealer, &job.kept)?;
-        let opened = open(&mut dealer, job.channel, &job.setups, &half)?;
+        let dealer = job.take_dealer()?;
+        let (half, recorder) = prepare::begin(dealer, &job.kept)?;
+        let opened = open(dealer, job.channel, &job.setups, &half)?;
         drop(job.first_setup.take());
-        let links = [&mut dealer, job.channel];
+        let links = [dealer, job.channel];
         let report = prepare::prepare(links, self, (&half, recorder), &opened, job.entry, job.observer)?;
         Ok(Prepared { head: half.head(&opened), setup: Some(half.setup), report })
     }

@@ -105,8 +105,8 @@ impl SuitePlan for Plan {
     fn prepare_client(&self, mut job: Preparation<'_>, hidden: Option<HiddenWeights>) -> Result<Prepared, Error> {
         let (material, report) = match hidden {
             Some(mut hidden) => {
-                let mut dealer = job.take_dealer()?;
-                super::prepare_client_dealt(&mut dealer, self, &mut |at| hidden.layer(at), job.entry, job.observer)?
+                let dealer = job.take_dealer()?;
+                super::prepare_client_dealt(dealer, self, &mut |at| hidden.layer(at), job.entry, job.observer)?
             }
             None => {
                 let weights = job.weights.take();
@@ -122,7 +122,7 @@ impl SuitePlan for Plan {
         let (material, report) = match self.is_dealt() {
             true => {
                 let mask = weights::mask(&server.store.weight_mask(&self.program().hash().to_string())?);
-                super::prepare_server_dealt(&mut job.take_dealer()?, self, &mask, job.entry, job.observer)?
+                super::prepare_server_dealt(job.take_dealer()?, self, &mask, job.entry, job.observer)?
             }
             false => {
                 let loaded = Loaded::of(server.served)?;

@@ -12,7 +12,7 @@ use crate::parties::{
     CHOICE, Fixture, GRAM, MOST, PATIENCE, PRODUCTS, RESIDUAL, SMOOTH, StoreFolder, dealer, dealer_with, over, server,
 };
 
-fn dealt(fixture: &Fixture, rounds: Rounds) -> Plan {
+pub fn dealt(fixture: &Fixture, rounds: Rounds) -> Plan {
     fixture.plan(Options { maker: Maker::Dealer, ..Options::gmw(rounds, Truncation::OneBit) })
 }
 

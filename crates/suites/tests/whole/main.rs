@@ -8,6 +8,7 @@ mod deviating;
 mod gates;
 mod hostile_programs;
 mod ideal;
+mod idle;
 mod kept_base;
 mod lying;
 mod material;

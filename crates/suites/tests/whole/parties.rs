@@ -211,12 +211,12 @@ pub fn server_within(folder: &StoreFolder, bytes: u64) -> Server {
 /// A way to `dealer`, who serves each link on a thread of its own and tells `results` what came of it.
 pub fn to_dealer(dealer: &Arc<Dealer>, results: &Sender<Result<Option<Dealt>, Error>>) -> Connect {
     let (dealer, results) = (Arc::clone(dealer), results.clone());
-    Arc::new(move || {
+    Connect::new(move || {
         let (mut near, far) = pair();
         near.set_timeout(PATIENCE);
         let (dealer, results) = (Arc::clone(&dealer), results.clone());
         // Nobody listens any more when a test is over.
-        thread::spawn(move || results.send(dealer.serve(far)).ok());
+        thread::spawn(move || results.send(dealer.serve(far).map(|deal| deal.dealt)).ok());
         Ok(near)
     })
 }

@@ -95,7 +95,7 @@ fn sessions_at_the_same_time_do_not_overshoot_together() {
 fn a_preparation_that_fails_gives_its_room_back() {
     let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
     let server = server_within(&theirs, (&plan as &dyn SuitePlan).entry_bytes().1);
-    let nowhere: privet_suites::session::Connect = std::sync::Arc::new(|| Err(Error::Misuse("no dealer".into())));
+    let nowhere = privet_suites::session::Connect::new(|| Err(Error::Misuse("no dealer".into())));
     let dealt = CHOICE.plan(Options::dealt().next().expect("an option"));
     let (failed, _) = over(pair(), &server.clone().with_dealer(nowhere.clone()), |channel| {
         let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(nowhere);

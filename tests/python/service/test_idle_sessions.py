@@ -1,0 +1,145 @@
+"""What a session may do that has ended a job: its client's next one, and nothing else."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+import pytest
+
+from privet.errors import Short
+from privet.runtime import PhaseCost
+from privet.service import admission as module
+from privet.service.admission import Admission, ClientSession
+from privet.service.confinement import MemoryBound
+from privet.service.executor.grant import Grant
+
+REPORT = "what it took"
+
+
+class Link:
+    """A connection, broken or not."""
+
+    def __init__(self) -> None:
+        self.is_broken = False
+
+    def stop(self) -> None:
+        self.is_broken = True
+
+
+class Bound(MemoryBound):
+    """A bound on memory beyond all that a process that tests other things as well may take."""
+
+    def __init__(self, _: int, *arguments: Any) -> None:
+        super().__init__(1 << 45, *arguments)
+
+
+@pytest.fixture
+def admission(monkeypatch: pytest.MonkeyPatch) -> Admission:
+    monkeypatch.setattr(module, "MemoryBound", Bound)
+    monkeypatch.setattr(module.confinement, "pin", lambda _: None)
+    monkeypatch.setattr(module.confinement, "give_back_memory", lambda: None)
+    monkeypatch.setattr(module, "read_report", lambda *_, **__: (PhaseCost(0.1, 1, 1, 1, 1.0), ()))
+    return Admission(lambda *_, **__: None, lambda: os._exit(1), most_idle=4)
+
+
+def grant(job: str, client: str = "client", cores: tuple[int, ...] = (0,)) -> Grant:
+    return Grant(job, "prepare", client, "program", "gmw", "here", cores, 1 << 30, 60.0)
+
+
+def ask(session: ClientSession) -> str | None:
+    """Asks for a preparation; why it is refused."""
+    return session.admit("prepare", "program", "gmw")
+
+
+def idle(admission: Admission, client: str = "client", link: Link | None = None) -> ClientSession:
+    """A session whose job is done."""
+    admission.open(grant("first", client))
+    session = admission.session(client, link or Link())
+    assert ask(session) is None
+    session.hear("prepared", "model", "material", REPORT)
+    return session
+
+
+def test_an_idle_session_serves_the_next_grant_of_its_client_once(admission: Admission) -> None:
+    session = idle(admission)
+    for job in ("second", "third"):
+        admission.open(grant(job))
+        assert ask(session) is None
+        assert "serves one request" in str(ask(session))
+        session.hear("prepared", "model", "material", REPORT)
+
+
+def test_without_a_grant_of_its_client_an_idle_session_is_refused(admission: Admission) -> None:
+    session = idle(admission)
+    assert "there is no grant" in str(ask(session))
+    admission.open(grant("another", "another"))
+    assert "there is no grant" in str(ask(session))
+    # The control: the client that the grant is for.
+    assert ask(admission.session("another", Link())) is None
+
+
+def test_a_job_on_an_idle_session_is_revoked_with_its_connection(admission: Admission) -> None:
+    link = Link()
+    session = idle(admission, link=link)
+    admission.open(grant("second"))
+    assert ask(session) is None
+    admission.revoke("second")
+    assert link.is_broken
+
+
+def test_a_grant_is_taken_back_from_a_client_that_is_idle(admission: Admission) -> None:
+    link = Link()
+    session = idle(admission, link=link)
+    admission.open(grant("second"))
+    admission.take_back("second")
+    assert "there is no grant" in str(ask(session))
+    assert not link.is_broken
+    admission.open(grant("third"))
+    assert ask(session) is None
+
+
+@pytest.mark.parametrize("change", ["offer", "cores", "shortage"])
+def test_idle_sessions_end_that_would_not_do_for_the_next_job(
+    admission: Admission, change: str
+) -> None:
+    link = Link()
+    session = idle(admission, link=link)
+    match change:
+        case "offer":
+            admission.changed()
+        case "cores":
+            admission.open(grant("second", cores=(0, 1)))
+        case "shortage":
+            admission.short(Short("out of open files"))
+    assert link.is_broken
+    # Another client's stays: it is as good as it was.
+    if change == "cores":
+        admission.revoke("second")
+        other = Link()
+        idle(admission, "another", other)
+        admission.open(grant("third", cores=(0, 1)))
+        assert not other.is_broken
+    assert session.threads == 1
+
+
+def test_a_session_from_before_an_offer_is_not_kept(admission: Admission) -> None:
+    link = Link()
+    admission.open(grant("first"))
+    session = admission.session("client", link)
+    assert ask(session) is None
+    admission.changed()
+    session.hear("prepared", "model", "material", REPORT)
+    admission.open(grant("second"))
+    assert "there is no grant" in str(ask(session))
+    session.over()
+
+
+def test_a_session_that_has_fetched_weights_is_not_kept(admission: Admission) -> None:
+    admission.open(Grant("job", "fetch", "client", "program", "gmw", "here", (0,), 1 << 30, 60.0))
+    session = admission.session("client", Link())
+    assert session.admit("kept_weights", "program", "gmw") is None
+    session.hear("kept", "model", None, REPORT)
+    admission.open(grant("second"))
+    assert "there is no grant" in str(ask(session))
+    session.over()
