@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import queue
 import shutil
 from pathlib import Path
 from typing import Any
@@ -47,8 +48,14 @@ def predictions(compiled: Compiled, keys: Path, folder: Path, suite: MaterialSui
     with Dealer(dealers) as dealer:
         host, port = dealer.start().address
         options: dict[str, Any] = {"dealer": f"{host}:{port}"}
+        served: queue.Queue[str] = queue.Queue()
         for _ in range(2):
-            with Server(server_credentials, state=folder, **options) as server:
+            with Server(
+                server_credentials,
+                state=folder,
+                on_finished=lambda event: served.put(event.kind),
+                **options,
+            ) as server:
                 server.add(compiled.program, compiled.weights)
                 place = server.start().address
                 with Client(
@@ -58,6 +65,9 @@ def predictions(compiled: Compiled, keys: Path, folder: Path, suite: MaterialSui
                     client.prepare()
                     result = client.infer([INPUT])
                     assert np.abs(result.outputs["y"] - expected).max() < 0.01
+                # By then the server has removed what is spent.
+                while served.get(timeout=10) != "inferred":
+                    pass
 
 
 def entropy(path: Path) -> float:
