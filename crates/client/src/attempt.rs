@@ -101,20 +101,34 @@ impl Attempt<'_> {
         }
     }
 
+    /// Works on a session that is kept from an earlier job with the worker, and on a new one if there is none, or the worker
+    /// has ended it before it heard of this job. It is kept then.
     fn on_session<T>(
         &self,
-        work: impl FnOnce(&mut session::Client) -> Result<T, privet_suites::Error>,
+        work: impl Fn(&mut session::Client) -> Result<T, privet_suites::Error>,
     ) -> Result<T, Error> {
+        let (sessions, lease) = (&self.client.sessions, self.lease);
         let dealer = self.plan.is_dealt().then(|| self.dealer()).transpose()?;
-        let channel = self.connect()?;
-        let mut session = session::Client::new(channel, self.client.store.clone())?.keeping_base_ots();
-        if let Some(connect) = dealer {
-            session = session.with_dealer(connect);
+        let named = dealer.as_ref().map(|(host, port)| format!("{host}:{port}"));
+        let peer = (lease.host.clone(), lease.port, named);
+        if let Some(mut session) = sessions.take(&peer) {
+            session.resume(seconds(lease.seconds)?);
+            match work(&mut session) {
+                Ok(result) => {
+                    sessions.put(peer, session);
+                    return Ok(result);
+                }
+                Err(error) if !session.was_left() => return Err(error.into()),
+                Err(_) => {}
+            }
         }
-        let result = work(&mut session);
-        // The worker need not wait; if the session broke, it has gone.
-        let _ = session.close();
-        Ok(result?)
+        let mut session = session::Client::new(self.connect()?, self.client.store.clone())?.keeping_base_ots();
+        if let Some((host, port)) = dealer {
+            session = session.with_dealer(self.to_dealer(host, port)?);
+        }
+        let result = work(&mut session)?;
+        sessions.put(peer, session);
+        Ok(result)
     }
 
     /// Connects to the worker within the time that the service gives. Its certificate must carry the service's name: nothing that
@@ -136,15 +150,16 @@ impl Attempt<'_> {
         }
     }
 
-    /// The way to the dealer: the client's own, or the one that the service names.
-    fn dealer(&self) -> Result<Connect, Error> {
-        let (host, port) = match (&self.client.dealer, &self.lease.dealer) {
-            (Some(own), _) => own.clone(),
-            (None, Some(named)) => split_address(named).map_err(|error| Error::PeerMisbehaved(error.to_string()))?,
-            (None, None) => {
-                return Err(Error::PeerMisbehaved("the service names no dealer for a suite with one".into()));
-            }
-        };
+    /// Where the dealer is: the client's own, or the one that the service names.
+    fn dealer(&self) -> Result<(String, u16), Error> {
+        match (&self.client.dealer, &self.lease.dealer) {
+            (Some(own), _) => Ok(own.clone()),
+            (None, Some(named)) => split_address(named).map_err(|error| Error::PeerMisbehaved(error.to_string())),
+            (None, None) => Err(Error::PeerMisbehaved("the service names no dealer for a suite with one".into())),
+        }
+    }
+
+    fn to_dealer(&self, host: String, port: u16) -> Result<Connect, Error> {
         let timeout = seconds(self.lease.seconds)?;
         let (identity, trust) = (self.client.credentials.identity.clone(), self.client.credentials.trust.clone());
         Ok(Connect::new(move || {

@@ -13,6 +13,7 @@ use serde::Deserialize;
 use crate::calls::Calls;
 use crate::model::{self, Model};
 use crate::network::network_to;
+use crate::sessions::Sessions;
 use crate::{Credentials, Error};
 
 /// A client of the service at an address. Clones share its connections, and may be used from any thread.
@@ -29,6 +30,7 @@ pub(crate) struct Shared {
     pub(crate) timeout: Option<Duration>,
     /// Preparations under way.
     pub(crate) making: AtomicUsize,
+    pub(crate) sessions: Sessions,
     link: OnceLock<Link>,
 }
 
@@ -174,6 +176,7 @@ impl ClientBuilder {
             memory: self.memory.unwrap_or_else(machine_memory),
             timeout: self.timeout,
             making: AtomicUsize::new(0),
+            sessions: Sessions::default(),
             link: self.link.map(OnceLock::from).unwrap_or_default(),
         })))
     }

@@ -37,6 +37,7 @@ mod error;
 mod model;
 mod network;
 mod predictor;
+mod sessions;
 mod suite;
 mod tensor;
 

@@ -59,12 +59,6 @@ impl Dialer {
         Ok(Self { connect: Connect::new(connect), last })
     }
 
-    /// Bounds the wait for any one message of deals to come, in seconds.
-    fn set_timeout(&self, seconds: f64) -> Result<(), Failure> {
-        self.connect.set_timeout(duration(seconds)?);
-        Ok(())
-    }
-
     /// Ends the link of a deal under way and every later one, from another thread.
     fn stop(&self) {
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);

@@ -124,8 +124,6 @@ class Session(Line):
 
     def resume(self, timeout: float) -> None:
         """Takes up the session for another job, with another timeout."""
-        if self._dialer is not None:
-            self._dialer.set_timeout(timeout)
         self.native.resume(timeout)
 
     def reopen(self) -> None:

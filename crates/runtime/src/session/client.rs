@@ -77,6 +77,9 @@ impl Client {
     /// a wait for any one message is bounded by `timeout` from now on, and neither keys nor state of an earlier job are used.
     pub fn resume(&mut self, timeout: Duration) {
         self.channel.set_timeout(timeout);
+        if let Some(dealer) = &self.dealer {
+            dealer.set_timeout(timeout);
+        }
         (self.state, self.sequence) = Default::default();
         self.resumed = Some(self.channel.cost().bytes_received);
     }

@@ -32,7 +32,7 @@ impl Connect {
     }
 
     /// Bounds the wait for any one message of deals to come.
-    pub fn set_timeout(&self, timeout: Duration) {
+    pub(super) fn set_timeout(&self, timeout: Duration) {
         *self.timeout.lock().unwrap_or_else(PoisonError::into_inner) = Some(timeout);
     }
 
