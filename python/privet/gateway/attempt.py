@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from privet import _native
-from privet.errors import LinkError, PeerMisbehaved, printable
+from privet.errors import LinkError, NotAccepted, PeerMisbehaved, printable
 from privet.gateway.idle import IdleSessions
 from privet.gateway.model import Offer, Terms
 from privet.runtime import Credentials, MaterialStore
@@ -212,16 +212,23 @@ class Attempt:
         client = self._worker_client
         # A store that is opened anew has sessions of its own.
         key = (self.lease.host, self.lease.port, self._dealer, client.store)
-        session = client.idle.take(key)
+        session, was_left = client.idle.take(key), False
         if session is not None:
             try:
                 session.resume(self.lease.seconds)
                 self._attach(session)
                 return self._work(key, session, work)
             except LinkError:
-                if not session.was_left or self._stopped:
+                was_left = session.was_left
+                if not was_left or self._stopped:
                     raise
-        return self._work(key, self._open(), work)
+        try:
+            return self._work(key, self._open(), work)
+        except NotAccepted:
+            # Perhaps its yes was lost: the server's half is spent then, and this one of no use.
+            if was_left and self.lease.material:
+                client.store.discard([self.lease.material])
+            raise
 
     def _work(
         self,

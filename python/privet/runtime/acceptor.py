@@ -12,6 +12,7 @@ from privet import _native
 from privet.errors import Misuse, PeerMisbehaved, PrivetError, Short
 from privet.logs import Seldom
 from privet.runtime.credentials import Credentials
+from privet.runtime.idle import IdleLinks
 from privet.runtime.revocation import Revoked
 from privet.runtime.shortage import SpareFile, as_reported, check_room, most_files
 from privet.runtime.trust import Trust
@@ -68,7 +69,9 @@ class Acceptor:
         self._trust = Trust(credentials.authorities)
         self._open: dict[object, tuple[list[bytes], _native.Stopper | None]] = {}
         self._short = short
-        self._places = places()
+        self._places = _places()
+        self.idle = IdleLinks(self._places // 2)
+        """Connections that wait for another request, and give way to peers that come."""
         self._sessions = threading.BoundedSemaphore(self._places)
         self._handshakes = threading.BoundedSemaphore(self._places)
         self._greeting = 0
@@ -127,6 +130,7 @@ class Acceptor:
             self._thread.join()
         self._listener = None
         self._spare.close()
+        self.idle.close()
 
     def _accept(self, listener: _native.Listener) -> _native.Pending | None:
         """The next peer, if one comes soon."""
@@ -218,17 +222,21 @@ class Acceptor:
     def _take_place(self, peer: str) -> bool:
         """Waits a while for a session to end; no client has more than half of them."""
         with self._lock:
-            if 2 * self._clients[peer] >= self._places:
+            # What was idle is about to leave its place.
+            if 2 * self._clients[peer] >= self._places and not self.idle.give_up(peer):
                 return False
             self._clients[peer] += 1
-        has_place = self._sessions.acquire(timeout=HANDSHAKE_SECONDS)
+        has_place = self._sessions.acquire(blocking=False)
+        if not has_place:
+            self.idle.give_up()
+            has_place = self._sessions.acquire(timeout=HANDSHAKE_SECONDS)
         with self._lock:
             self._clients[peer] -= not has_place
             self._clients += Counter()
         return has_place
 
 
-def places() -> int:
+def _places() -> int:
     """Sessions, and handshakes, for which this process may open enough files."""
     return min(MAX_SESSIONS, max(2, most_files() // 5))
 

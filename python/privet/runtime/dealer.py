@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import logging
 import os
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
 from privet import _native, tracing
 from privet.errors import Misuse, PrivetError
 from privet.keys import DEALER_NAME
-from privet.runtime.acceptor import Acceptor, Service, places
+from privet.runtime.acceptor import Acceptor, Service
 from privet.runtime.credentials import Credentials, check_credentials
-from privet.runtime.idle import IDLE_SECONDS, IdleLinks
+from privet.runtime.idle import IDLE_SECONDS
 from privet.runtime.quantities import split_address
 from privet.runtime.revocation import Revoked
 from privet.suites.costs import DealerCost
@@ -72,7 +73,6 @@ class Dealer(Service):
         self._native = _native.Dealer(most_bytes, patience)
         self._on_dealt = on_dealt
         self._revoked = Revoked(revoked)
-        self._idle: IdleLinks[_native.Connection] = IdleLinks(places() // 2)
         super().__init__(
             Acceptor(credentials, host, port, timeout, self._serve, self._failed, self._revoked)
         )
@@ -83,24 +83,19 @@ class Dealer(Service):
         check_credentials(credentials)
         self._acceptor.renew(credentials)
 
-    def close(self) -> None:
-        """As every service; parties that ask for nothing are left."""
-        super().close()
-        self._idle.end()
-
     def _serve(self, connection: _native.Connection, peer: str) -> None:
         def begins() -> str | None:
-            self._idle.take(connection)
+            idle.take(connection)
             return self._revoked.refuses(peer)
 
-        link = connection.stopper()
+        idle, link, since = self._acceptor.idle, connection.stopper(), time.monotonic()
         deal, is_left = self._native.serve(connection)
         self._report(deal, peer)
-        while is_left and self._idle.add(connection, peer, link):
+        while is_left and idle.add(connection, peer, link, since):
             try:
                 deal, is_left = self._native.serve_another(connection, IDLE_SECONDS, begins)
             finally:
-                self._idle.take(connection)
+                idle.take(connection)
             self._report(deal, peer)
 
     def _report(self, deal: Deal | None, peer: str) -> None:

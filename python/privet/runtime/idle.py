@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Callable
-from typing import Generic, Protocol, TypeVar
+from typing import Any, Protocol
 
 IDLE_SECONDS = 15.0
 """How long a peer may keep a connection on which it asks for nothing. Peers leave sooner."""
+
+LIFE_SECONDS = 600.0
+"""How long a connection stays, however much it is used: then certificates are looked at again."""
 
 SHARE = 2
 """Of the connections that are kept, one peer has one in so many at most."""
@@ -20,23 +24,23 @@ class Stopper(Protocol):
         """Whoever uses the connection finds it closed."""
 
 
-K = TypeVar("K")
-
-
-class IdleLinks(Generic[K]):
-    """Up to `most` idle connections; whichever has been idle longest goes for another. All methods
-    may be called from any thread."""
+class IdleLinks:
+    """Up to `most` idle connections, under keys of their own; whichever has been idle longest goes
+    for another. All methods may be called from any thread."""
 
     def __init__(self, most: int) -> None:
         self._most = most
         self._lock = threading.Lock()
-        self._links: dict[K, tuple[str, Stopper]] = {}
+        self._links: dict[Any, tuple[str, Stopper]] = {}
 
-    def add(self, key: K, peer: str, link: Stopper | None) -> bool:
-        """Keeps a connection of `peer`, which serves nothing until `take`; whether it does."""
-        if link is None or not self._most:
+    def add(self, key: Any, peer: str, link: Stopper | None, since: float) -> bool:
+        """Keeps a connection of `peer` that is there `since` then (of the monotonic clock), and
+        serves nothing until `take`; whether it does."""
+        if link is None or time.monotonic() > since + LIFE_SECONDS:
             return False
         with self._lock:
+            if not self._most:
+                return False
             own = [other for other, (whose, _) in self._links.items() if whose == peer]
             if own and SHARE * len(own) >= self._most:
                 self._stop(own[0])
@@ -45,16 +49,33 @@ class IdleLinks(Generic[K]):
             self._links[key] = peer, link
             return True
 
-    def take(self, key: K) -> bool:
+    def take(self, key: Any) -> bool:
         """Whether a connection was idle; it is no more, so that it stays."""
         with self._lock:
             return self._links.pop(key, None) is not None
 
-    def end(self, which: Callable[[K], bool] = lambda _: True) -> None:
+    def give_up(self, peer: str | None = None) -> bool:
+        """Breaks the connection that has been idle longest, of all or of a peer; whether there was
+        one."""
+        with self._lock:
+            whose = (key for key, (owner, _) in self._links.items() if peer in (None, owner))
+            oldest = next(whose, None)
+            if oldest is None:
+                return False
+            self._stop(oldest)
+            return True
+
+    def end(self, which: Callable[[Any], bool] = lambda _: True) -> None:
         """Breaks idle connections."""
         with self._lock:
             for key in [key for key in self._links if which(key)]:
                 self._stop(key)
 
-    def _stop(self, key: K) -> None:
+    def close(self) -> None:
+        """Breaks all, and keeps none from now on."""
+        with self._lock:
+            self._most = 0
+        self.end()
+
+    def _stop(self, key: Any) -> None:
         self._links.pop(key)[1].stop()

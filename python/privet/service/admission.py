@@ -29,6 +29,9 @@ BRIEF_SECONDS = 0.25
 plane up, which takes longer than to read it."""
 
 
+MOST_IDLE_THREADS = 8
+"""A session with more threads ends with its job, which took longer than to connect."""
+
 ASKED = {"prepare": "prepare", "infer": "infer", "fetch": "kept_weights"}
 """The request with which a client begins what its grant is for."""
 
@@ -62,15 +65,15 @@ class Lease:
 class Admission:
     """Lets the client of the grant ask once for the very job of the grant, and nobody else.
 
-    `die` ends the process at once; it is called when a job takes more memory than it may. Sessions
-    stay for their client's next job, `most_idle` of them; the one that has been idle longest goes
-    first. All methods may be called from any thread.
+    `die` ends the process at once; it is called when a job takes more memory than it may. All
+    methods may be called from any thread.
     """
 
-    def __init__(self, say: Say, die: Callable[[], None], most_idle: int = 0) -> None:
+    def __init__(self, say: Say, die: Callable[[], None]) -> None:
         self._say = say
         self._die = die
-        self._idle: IdleLinks[ClientSession] = IdleLinks(most_idle)
+        self.idle = IdleLinks(0)
+        """Where sessions wait for their clients' next jobs."""
         self.generation = 0
         self._lock = threading.RLock()
         self._lease: Lease | None = None
@@ -84,7 +87,7 @@ class Admission:
         with self._lock:
             if self._lease is not None:
                 raise Misuse(f"job {self._lease.grant.job} has not ended")
-            self._idle.end(lambda idle: idle.has_other_threads(grant))
+            self.idle.end(lambda idle: idle.has_other_threads(grant))
             if grant.cores != self._cores:
                 # Threads that were started since the last time have the cores of those before.
                 confinement.pin(grant.cores)
@@ -142,7 +145,7 @@ class Admission:
         with self._lock:
             lease = self._lease
             is_its = lease is not None and lease.grant.client == session.client
-            if lease is None or not is_its or not self._idle.take(session):
+            if lease is None or not is_its or not self.idle.take(session):
                 return None
             if session.link is not None:
                 lease.links.append(session.link)
@@ -198,7 +201,9 @@ class Admission:
         offered since the session began, it would not know."""
         with self._lock:
             is_current = session.generation == self.generation
-            return is_current and self._idle.add(session, session.client, session.link)
+            few = session.threads <= MOST_IDLE_THREADS
+            keeps = is_current and few
+            return keeps and self.idle.add(session, session.client, session.link, session.since)
 
     def failed(self, lease: Lease, error: PrivetError) -> None:
         """The session of the job failed."""
@@ -208,7 +213,7 @@ class Admission:
     def short(self, error: Short) -> None:
         """This process could not take a connection, perhaps the one of the client that has the
         grant: its job fails now, and not when nobody has come."""
-        self._idle.end()
+        self.idle.end()
         with self._lock:
             lease = self._lease
             if lease is not None and lease.asked is None:
@@ -220,7 +225,7 @@ class Admission:
         """A session is over or idle, under this grant if there was one. What a job has left goes
         back to the system now, and not while the next client waits for its grant."""
         if lease is None:
-            self._idle.take(session)
+            self.idle.take(session)
         with self._lock:
             if lease is not None and session.link is not None:
                 lease.links.remove(session.link)
@@ -234,7 +239,7 @@ class Admission:
         with self._lock:
             self._is_trimmed = False
             self.generation += 1
-            self._idle.end()
+            self.idle.end()
 
     def _attend(self) -> None:
         try:
@@ -304,12 +309,14 @@ class ClientSession:
         self.client = client
         self.link = link
         self.generation = admission.generation
+        self.since = time.monotonic()
         self.threads = 1 if lease is None else len(lease.grant.cores)
         """On how many threads the session computes."""
         self._admission = admission
         self._grant = taken if lease is None else lease.grant
         self._lease = lease
         self._asked = False
+        self._is_done = False
         self._linger: threading.Timer | None = None
 
     def has_other_threads(self, grant: Grant) -> bool:
@@ -339,6 +346,9 @@ class ClientSession:
         entry: str | None = None,
     ) -> str | None:
         """Whether a request may be served; if not, why."""
+        if self._is_done and self.link is not None:
+            # Its client may ask on another, as it hears nothing here.
+            self.link.stop()
         if self._lease is None:
             self._lease = self._admission.resume(self)
         refusal = self._admission.admit(self._lease, kind, subject, suite, entry)
@@ -367,6 +377,7 @@ class ClientSession:
             self._admission.finished(lease, material, cost)
             self._admission.leave(self, lease)
             return
+        self._is_done = True
         self._admission.finished(self._lease, material, cost)
         if self.link is not None:
             linger = threading.Timer(LINGER_SECONDS, self.link.stop)

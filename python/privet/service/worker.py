@@ -34,7 +34,6 @@ from privet.compiler.program import Program
 from privet.errors import Misuse, PrivetError, Short
 from privet.logs import Seldom, log_to_stderr, trace
 from privet.runtime import Credentials, Server
-from privet.runtime.acceptor import places
 from privet.runtime.idle import IDLE_SECONDS
 from privet.runtime.machine import share_one_heap
 from privet.runtime.shortage import as_reported, shortage
@@ -64,6 +63,7 @@ class DataPort(Server):
         self._hosts: dict[tuple[str, str], ProgramHost] = {}
         self._seldom = Seldom()
         super().__init__(credentials, **options)
+        admission.idle = self._acceptor.idle
 
     def offer(self, folder: str, warm: bool, hosts: Sequence[str]) -> str:
         """Offers a program, to `hosts` (labels of suites) or else to suites with material; its
@@ -129,7 +129,7 @@ class Worker:
         tracing.configure(job["trace"], "privet-worker")
         self._events = events
         self._lock = threading.Lock()
-        self._admission = Admission(self.say, self.die, most_idle=places() // 2)
+        self._admission = Admission(self.say, self.die)
         policy = make_policy() if job["policy"] is None else Policy(job["policy"])
         self._port = DataPort(
             Credentials.from_directory(job["keys"], "server"),

@@ -13,7 +13,7 @@ from tests.attacks.scene import INPUT, small_model
 from tests.python.gateway.test_attempt import GO, offer_of
 
 from privet.compiler.compile import Compiled
-from privet.errors import LinkError, MaterialError
+from privet.errors import LinkError, MaterialError, NotAccepted
 from privet.gateway import attempt as module
 from privet.gateway.attempt import Attempt, WorkerClient, read_lease
 from privet.gateway.client import encode_portions
@@ -152,3 +152,22 @@ def test_sessions_that_are_idle_for_long_are_left() -> None:
     assert left == ["a"]
     assert not idle.tidy(0.0)
     assert left == ["a", "b"]
+
+
+def test_a_half_whose_yes_was_lost_does_not_stay(
+    attempt: Callable[..., Attempt],
+    compiled: Compiled,
+    server: Server,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The worker refuses whoever comes again after a yes: its half is spent."""
+    first = attempt()
+    material, _ = first.prepare()
+    store = first._worker_client.store
+    break_connections(server)
+    # It comes in, and is refused.
+    answers = iter([None, "there is no grant"])
+    monkeypatch.setattr(server._revoked, "refuses", lambda _: next(answers))
+    with pytest.raises(NotAccepted):
+        infer(attempt, compiled, material)
+    assert store.entries() == []

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from privet.runtime.idle import IdleLinks
+import time
+
+from privet.runtime.idle import LIFE_SECONDS, IdleLinks
+
+NOW = time.monotonic()
 
 
 class Link:
@@ -18,12 +22,12 @@ class Link:
 def test_whoever_has_been_idle_longest_goes_first_and_of_a_peer_that_has_its_share_its_own() -> (
     None
 ):
-    idle: IdleLinks[str] = IdleLinks(4)
+    idle: IdleLinks = IdleLinks(4)
     links = {name: Link() for name in ("a1", "b1", "a2", "a3", "c1", "d1")}
 
     def add(name: str) -> list[str]:
         before = {key for key, link in links.items() if link.is_broken}
-        assert idle.add(name, name[0], links[name])
+        assert idle.add(name, name[0], links[name], NOW)
         return sorted({key for key, link in links.items() if link.is_broken} - before)
 
     assert [add(name) for name in ("a1", "b1", "a2")] == [[], [], []]
@@ -35,10 +39,10 @@ def test_whoever_has_been_idle_longest_goes_first_and_of_a_peer_that_has_its_sha
 
 
 def test_what_is_not_idle_is_not_broken() -> None:
-    idle: IdleLinks[str] = IdleLinks(2)
+    idle: IdleLinks = IdleLinks(2)
     links = [Link() for _ in range(2)]
     for name, link in zip("ab", links, strict=True):
-        idle.add(name, name, link)
+        idle.add(name, name, link, NOW)
     assert idle.take("a")
     idle.end(lambda name: name == "c")
     assert [link.is_broken for link in links] == [False, False]
@@ -48,10 +52,28 @@ def test_what_is_not_idle_is_not_broken() -> None:
 
 
 def test_nothing_is_kept_that_cannot_be_broken_or_where_there_is_no_room() -> None:
-    assert not IdleLinks[str](2).add("a", "a", None)
-    assert not IdleLinks[str](0).add("a", "a", Link())
-    one: IdleLinks[str] = IdleLinks(1)
+    assert not IdleLinks(2).add("a", "a", None, NOW)
+    assert not IdleLinks(0).add("a", "a", Link(), NOW)
+    one: IdleLinks = IdleLinks(1)
     first, second = Link(), Link()
-    assert one.add("a", "a", first)
-    assert one.add("b", "a", second)
+    assert one.add("a", "a", first, NOW)
+    assert one.add("b", "a", second, NOW)
     assert (first.is_broken, second.is_broken) == (True, False)
+
+
+def test_a_connection_is_given_up_for_a_peer_that_comes() -> None:
+    idle = IdleLinks(4)
+    links = {name: Link() for name in ("a1", "b1", "b2")}
+    for name, link in links.items():
+        idle.add(name, name[0], link, NOW)
+    assert [idle.give_up("c"), idle.give_up("b"), idle.give_up()] == [False, True, True]
+    assert [link.is_broken for link in links.values()] == [True, True, False]
+
+
+def test_nothing_is_kept_that_is_old_or_after_the_end() -> None:
+    idle, link = IdleLinks(4), Link()
+    assert not idle.add("old", "a", Link(), NOW - LIFE_SECONDS - 1)
+    assert idle.add("new", "a", link, NOW)
+    idle.close()
+    assert link.is_broken
+    assert not idle.add("late", "a", Link(), NOW)

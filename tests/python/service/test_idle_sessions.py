@@ -9,6 +9,7 @@ import pytest
 
 from privet.errors import Short
 from privet.runtime import PhaseCost
+from privet.runtime.idle import IdleLinks
 from privet.service import admission as module
 from privet.service.admission import Admission, ClientSession
 from privet.service.confinement import MemoryBound
@@ -40,7 +41,9 @@ def admission(monkeypatch: pytest.MonkeyPatch) -> Admission:
     monkeypatch.setattr(module.confinement, "pin", lambda _: None)
     monkeypatch.setattr(module.confinement, "give_back_memory", lambda: None)
     monkeypatch.setattr(module, "read_report", lambda *_, **__: (PhaseCost(0.1, 1, 1, 1, 1.0), ()))
-    return Admission(lambda *_, **__: None, lambda: os._exit(1), most_idle=4)
+    admission = Admission(lambda *_, **__: None, lambda: os._exit(1))
+    admission.idle = IdleLinks(4)
+    return admission
 
 
 def grant(job: str, client: str = "client", cores: tuple[int, ...] = (0,)) -> Grant:
@@ -123,16 +126,44 @@ def test_idle_sessions_end_that_would_not_do_for_the_next_job(
     assert session.threads == 1
 
 
+def break_off(admission: Admission, session: ClientSession, link: Link) -> None:
+    """Asks for another job on a session that is not kept: the client hears no refusal, but finds
+    the connection broken, so that it asks on another."""
+    session.hear("prepared", "model", "material", REPORT)
+    admission.open(grant("second"))
+    assert not link.is_broken
+    ask(session)
+    assert link.is_broken
+    assert ask(admission.session("client", Link())) is None
+    session.over()
+
+
 def test_a_session_from_before_an_offer_is_not_kept(admission: Admission) -> None:
     link = Link()
     admission.open(grant("first"))
     session = admission.session("client", link)
     assert ask(session) is None
     admission.changed()
-    session.hear("prepared", "model", "material", REPORT)
-    admission.open(grant("second"))
-    assert "there is no grant" in str(ask(session))
-    session.over()
+    break_off(admission, session, link)
+
+
+def test_a_session_of_many_threads_is_not_kept(admission: Admission) -> None:
+    link, cores = Link(), tuple(range(module.MOST_IDLE_THREADS + 1))
+    admission.open(grant("first", cores=cores))
+    session = admission.session("client", link)
+    assert ask(session) is None
+    break_off(admission, session, link)
+
+
+def test_a_session_is_not_kept_for_ever(
+    admission: Admission, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    link = Link()
+    session = idle(admission, link=link)
+    admission.open(grant("first"))
+    assert ask(session) is None
+    monkeypatch.setattr("privet.runtime.idle.LIFE_SECONDS", 0.0)
+    break_off(admission, session, link)
 
 
 def test_a_session_that_has_fetched_weights_is_not_kept(admission: Admission) -> None:

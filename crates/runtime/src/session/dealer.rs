@@ -1,7 +1,10 @@
 //! The dealer's sessions: brings the two parties of a deal together and deals.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::collections::btree_map::Entry;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 use privet_channel::{AbortReason, Channel, DEFAULT_TIMEOUT, Error as LinkError, Io, Link};
@@ -16,6 +19,9 @@ use crate::{Error, MaterialId, PeerMisbehaved, memory};
 
 /// How long a party keeps a link for another deal. Dealers keep it longer, so that few end as a party asks.
 const KEPT: Duration = Duration::from_secs(10);
+
+/// How long a dealer may take to answer on a link that was kept. Then another one is opened.
+const GREETING: Duration = Duration::from_secs(2);
 
 /// The way to a dealer, for one deal after the other. Links stay for a while, and serve deals that begin then.
 #[derive(Clone)]
@@ -39,26 +45,35 @@ impl Connect {
     /// A link on which the dealer has answered a greeting.
     pub(super) fn open(&self) -> Result<Channel, Error> {
         let timeout = *self.timeout.lock().unwrap_or_else(PoisonError::into_inner);
-        let ready = |mut channel: Channel| {
-            if let Some(timeout) = timeout {
-                channel.set_timeout(timeout);
-            }
-            messages::greet(&mut channel).map(|()| channel)
-        };
-        while let Some((since, channel)) = self.idle().pop() {
+        loop {
+            // Others may use the way meanwhile.
+            let next = self.idle().pop();
+            let Some((since, mut channel)) = next else { break };
+            let usual = channel.timeout();
+            channel.set_timeout(GREETING.min(usual));
             // The dealer may have ended it meanwhile.
-            if let (true, Ok(channel)) = (since.elapsed() < KEPT, ready(channel)) {
+            if since.elapsed() < KEPT && messages::greet(&mut channel).is_ok() {
+                channel.set_timeout(timeout.unwrap_or(usual));
                 return Ok(channel);
             }
         }
-        ready((self.dial)()?)
+        let mut channel = (self.dial)()?;
+        if let Some(timeout) = timeout {
+            channel.set_timeout(timeout);
+        }
+        messages::greet(&mut channel)?;
+        Ok(channel)
     }
 
     /// Keeps a link after a deal that went well.
     pub(super) fn keep(&self, channel: Channel) {
-        let mut idle = self.idle();
-        idle.retain(|(since, _)| since.elapsed() < KEPT);
-        idle.push((Instant::now(), channel));
+        let old: Vec<_> = {
+            let mut idle = self.idle();
+            idle.push((Instant::now(), channel));
+            idle.extract_if(.., |(since, _)| since.elapsed() >= KEPT).collect()
+        };
+        // Which may wait for the network.
+        drop(old);
     }
 
     fn idle(&self) -> MutexGuard<'_, Vec<(Instant, Channel)>> {
@@ -135,38 +150,21 @@ impl Party {
     }
 }
 
-/// The first party of a deal, from when it comes to when its thread has its link back.
-enum Waiting {
-    Party(Party),
-    /// The other party has come, and its thread deals.
-    Dealing,
-    Dealt(Channel),
+/// The first party of a deal, until the other one comes.
+struct Waiting {
+    party: Party,
+    /// No other party ever has it, also under the same name of material.
+    ticket: u64,
+    /// Gives the party's link back to the thread that waits, once the deal has gone well.
+    back: Sender<Channel>,
 }
 
 /// What a party that has asked finds.
 enum Met {
-    /// The other party, which came first, and this one.
-    Other(Box<[Party; 2]>),
+    /// The party that came first, and this one.
+    Other(Box<(Waiting, Party)>),
     /// The other party came later, and the deal is over: this party's own link, if it went well.
     Dealt(Option<Channel>),
-}
-
-/// A deal on the second party's thread. At its end the first party's thread has its link, or hears that there is none.
-struct Meeting<'a> {
-    dealer: &'a Dealer,
-    id: MaterialId,
-    first: Option<Channel>,
-}
-
-impl Drop for Meeting<'_> {
-    fn drop(&mut self) {
-        let mut waiting = self.dealer.waiting();
-        match self.first.take() {
-            Some(channel) => waiting.insert(self.id.clone(), Waiting::Dealt(channel)),
-            None => waiting.remove(&self.id),
-        };
-        self.dealer.changed.notify_all();
-    }
 }
 
 /// What a dealer made.
@@ -204,7 +202,7 @@ pub struct Deal {
 pub struct Dealer {
     suites: &'static dyn SuiteRegistry,
     waiting: Mutex<BTreeMap<MaterialId, Waiting>>,
-    changed: Condvar,
+    tickets: AtomicU64,
     patience: Duration,
     most_bytes: u64,
     /// What setups are derived from, for as long as the dealer lives.
@@ -217,7 +215,7 @@ impl Dealer {
     pub fn new(suites: &'static dyn SuiteRegistry, most_bytes: u64, patience: Duration) -> Result<Self, Error> {
         let secret = Prg::from_os()?.seed();
         let patience = patience.min(DEFAULT_TIMEOUT);
-        Ok(Self { suites, waiting: Mutex::default(), changed: Condvar::new(), patience, most_bytes, secret })
+        Ok(Self { suites, waiting: Mutex::default(), tickets: AtomicU64::default(), patience, most_bytes, secret })
     }
 
     /// Serves a party's deal, on the thread of the party that comes second.
@@ -264,8 +262,7 @@ impl Dealer {
         match self.meet(&id, party)? {
             Met::Dealt(link) => Ok(Deal { dealt: None, link }),
             Met::Other(both) => {
-                let [mut first, mut second] = *both;
-                let mut meeting = Meeting { dealer: self, id, first: None };
+                let (Waiting { party: mut first, back, .. }, mut second) = *both;
                 let result = self.deal(&mut first, &mut second);
                 if let Err(error) = &result {
                     // The client first: once its service says that the job failed, it breaks off and hears nothing more.
@@ -278,7 +275,8 @@ impl Dealer {
                     }
                 }
                 let dealt = result?;
-                meeting.first = Some(first.channel);
+                // A thread that waits no more has panicked.
+                let _ = back.send(first.channel);
                 Ok(Deal { dealt: Some(dealt), link: Some(second.channel) })
             }
         }
@@ -296,38 +294,33 @@ impl Dealer {
     /// The other party with this one, if it waits already; otherwise waits until it comes and has dealt.
     fn meet(&self, id: &MaterialId, party: Party) -> Result<Met, Error> {
         let mut waiting = self.waiting();
-        match waiting.remove(id) {
-            Some(Waiting::Party(other)) if other.matches(&party) => {
-                waiting.insert(id.clone(), Waiting::Dealing);
-                return Ok(Met::Other(Box::new([other, party])));
+        if let Entry::Occupied(other) = waiting.entry(id.clone()) {
+            if other.get().party.matches(&party) {
+                return Ok(Met::Other(Box::new((other.remove(), party))));
             }
-            Some(other) => {
-                waiting.insert(id.clone(), other);
-                drop(waiting);
-                return Err(refuse(party, "another party asked for this deal with other wishes or another partner"));
-            }
-            None => waiting.insert(id.clone(), Waiting::Party(party)),
-        };
-        let end = Instant::now() + self.patience;
-        loop {
-            let left = end.saturating_duration_since(Instant::now());
-            // A deal that has begun ends by itself.
-            waiting = match waiting.get(id) {
-                Some(Waiting::Dealing) => self.changed.wait(waiting).unwrap_or_else(PoisonError::into_inner),
-                _ => self.changed.wait_timeout(waiting, left).unwrap_or_else(PoisonError::into_inner).0,
-            };
-            let is_late = Instant::now() >= end;
-            match waiting.remove(id) {
-                Some(Waiting::Dealt(channel)) => return Ok(Met::Dealt(Some(channel))),
-                Some(Waiting::Party(party)) if is_late => {
-                    drop(waiting);
-                    let text = "the other party of the deal did not come: does it use the same dealer?";
-                    return Err(refuse(party, text));
-                }
-                Some(other) => drop(waiting.insert(id.clone(), other)),
-                None => return Ok(Met::Dealt(None)),
-            }
+            drop(waiting);
+            return Err(refuse(party, "another party asked for this deal with other wishes or another partner"));
         }
+        let (back, link) = channel();
+        let ticket = self.tickets.fetch_add(1, Ordering::Relaxed);
+        waiting.insert(id.clone(), Waiting { party, ticket, back });
+        drop(waiting);
+        match link.recv_timeout(self.patience) {
+            Ok(channel) => return Ok(Met::Dealt(Some(channel))),
+            Err(RecvTimeoutError::Disconnected) => return Ok(Met::Dealt(None)),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        let mut waiting = self.waiting();
+        if let Entry::Occupied(entry) = waiting.entry(id.clone())
+            && entry.get().ticket == ticket
+        {
+            let Waiting { party, .. } = entry.remove();
+            drop(waiting);
+            return Err(refuse(party, "the other party of the deal did not come: does it use the same dealer?"));
+        }
+        drop(waiting);
+        // It came at the last moment: a deal that has begun ends by itself.
+        Ok(Met::Dealt(link.recv().ok()))
     }
 
     fn deal(&self, first: &mut Party, second: &mut Party) -> Result<Dealt, Error> {

@@ -37,36 +37,38 @@ impl Session<'_> {
         messages::greet(self.channel)?;
         let mut has_served = false;
         while let Some(request) = self.next_request(has_served)? {
-            match request {
-                Request::Describe { model } => on_event(self.describe(model.as_deref())?),
+            let event = match request {
+                Request::Describe { model } => self.describe(model.as_deref())?,
                 Request::Prepare { program, suite, extension, nonce, base } => {
-                    on_event(self.prepare((&program, &suite, &extension), &nonce, base, observer)?);
-                    has_served = true;
+                    self.prepare((&program, &suite, &extension), &nonce, base, observer)?
                 }
-                Request::HiddenWeights { program, known } => self.hidden_weights(&program, known)?,
-                Request::KeptWeights { program, suite, known } => on_event(self.kept_weights(&program, &suite, known)?),
-                Request::Infer { program, material, step } => {
-                    on_event(self.infer(&program, material, step, observer)?);
-                    has_served = true;
+                Request::HiddenWeights { program, known } => {
+                    self.hidden_weights(&program, known)?;
+                    continue;
                 }
+                Request::KeptWeights { program, suite, known } => self.kept_weights(&program, &suite, known)?,
+                Request::Infer { program, material, step } => self.infer(&program, material, step, observer)?,
                 Request::InferUnprepared { program, suite, extension, buffer, nonce, base, step } => {
                     let filling = Filling { extension: self.extension(&extension)?, buffer };
-                    on_event(self.infer_unprepared((&program, &suite, filling), (&nonce, base), step, observer)?);
-                    has_served = true;
+                    self.infer_unprepared((&program, &suite, filling), (&nonce, base), step, observer)?
                 }
                 Request::Bye => break,
+            };
+            has_served |= matches!(event, Event::Prepared { .. } | Event::Inferred { .. });
+            if has_served && self.server.idle.is_some() {
+                (self.state, self.sequence) = Default::default();
             }
+            on_event(event);
         }
         Ok(())
     }
 
-    /// The next request. Where sessions may be idle, a job begins with no keys and no state of the one before, and after one
-    /// there may be none: the client has left without a word, or the time for it is over.
+    /// The next request. Where sessions may be idle, there may be none after a job: the client has left without a word, or the
+    /// time for it is over.
     fn next_request(&mut self, has_served: bool) -> Result<Option<Request>, Error> {
         let Some(idle) = self.server.idle.filter(|_| has_served) else {
             return messages::receive(self.channel).map(Some);
         };
-        (self.state, self.sequence) = Default::default();
         let timeout = self.channel.timeout();
         self.channel.set_timeout(idle);
         let request = messages::receive(self.channel);

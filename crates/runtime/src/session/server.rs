@@ -91,7 +91,8 @@ impl Server {
         Self { gate: Some(gate), ..self }
     }
 
-    /// The same server, whose sessions end by themselves once no request follows a job for `idle`.
+    /// The same server, whose sessions end by themselves once no request follows a job for `idle`. A job uses neither keys nor
+    /// state of the one before: clients [resume](super::Client::resume) sessions.
     #[must_use]
     pub fn ending_after(self, idle: Duration) -> Self {
         Self { idle: Some(idle), ..self }

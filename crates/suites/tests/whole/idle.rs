@@ -1,12 +1,12 @@
 //! Sessions that stay for a client's next job: what ends them, and that no material is lost or used again by that.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use privet_channel::{AbortReason, pair};
-use privet_suites::session::{Client, Connect, Event, messages};
+use privet_channel::{AbortReason, Channel, pair};
+use privet_suites::session::{Client, Connect, Deal, Dealer, Event, messages};
 use privet_suites::sharing::{Plan, Rounds};
 use privet_suites::{Error, MaterialId, Silent, StoreError, registry};
 
@@ -157,6 +157,74 @@ fn one_link_of_each_party_serves_all_deals() {
 fn a_party_whose_link_has_ended_opens_another() {
     let soon = Duration::from_millis(50);
     assert_eq!(links_of_deals(3, soon, 6 * soon), 6);
+}
+
+#[test]
+fn a_link_on_which_the_dealer_is_silent_keeps_nobody_waiting_for_long() {
+    let dealer = Arc::new(registry::dealer(MOST, PATIENCE).expect("entropy"));
+    let silent = Arc::new(Mutex::new(Vec::new()));
+    let kept = Arc::clone(&silent);
+    let connect = Connect::new(move || {
+        let (mut near, far) = pair();
+        near.set_timeout(PATIENCE);
+        let (dealer, kept) = (Arc::clone(&dealer), Arc::clone(&kept));
+        thread::spawn(move || {
+            // It deals once, and then the link is open and says nothing.
+            kept.lock().expect("no panic").extend(dealer.serve(far)?.link);
+            Ok::<_, Error>(())
+        });
+        Ok(near)
+    });
+    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let plan = dealt(&CHOICE, Rounds::Log);
+    let since = session_with_dealer([&ours, &theirs], &connect, |client| {
+        prepare(client, &plan);
+        let since = Instant::now();
+        prepare(client, &plan);
+        since
+    });
+    assert!(since.elapsed() < PATIENCE / 4, "{:?}", since.elapsed());
+    drop(silent);
+}
+
+/// Asks a dealer for a half of the deal `material` by hand: the thread that serves the party, and its link.
+fn ask(dealer: &Arc<Dealer>, half: &str, material: &MaterialId) -> (thread::JoinHandle<Result<Deal, Error>>, Channel) {
+    let (mut near, far) = pair();
+    near.set_timeout(PATIENCE);
+    let serving = thread::spawn({
+        let dealer = Arc::clone(dealer);
+        move || dealer.serve(far)
+    });
+    messages::greet(&mut near).expect("a greeting");
+    let program = "00".repeat(32);
+    let ask = serde_json::json!({
+        "half": half, "material": material, "other": "", "program": program, "suite": "fss", "kept": [],
+    });
+    messages::send(&mut near, &ask).expect("a request");
+    if half == "server" {
+        // Which no program is, so the deal fails.
+        near.send(b"{}").and_then(|()| near.flush()).expect("a public half");
+    }
+    (serving, near)
+}
+
+/// Whoever takes up the name of a deal that has failed is no party of that deal: its link would go to another party's thread, which
+/// knows another certificate.
+#[test]
+fn a_third_party_does_not_take_the_place_of_one_whose_deal_failed() {
+    let patience = Duration::from_secs(5);
+    let dealer = Arc::new(registry::dealer(MOST, patience).expect("entropy"));
+    for round in 0..50 {
+        let material = MaterialId::new(&[round; 16]);
+        let (first, _link) = ask(&dealer, "client", &material);
+        thread::sleep(Duration::from_millis(20));
+        let since = Instant::now();
+        let (second, _link) = ask(&dealer, "server", &material);
+        let (_third, _link) = ask(&dealer, "client", &material);
+        assert!(second.join().expect("no panic").is_err(), "there is no such program");
+        let deal = first.join().expect("no panic").expect("the other party's thread tells of the error");
+        assert!(deal.link.is_none() && since.elapsed() < patience / 2, "{:?}", since.elapsed());
+    }
 }
 
 #[test]
