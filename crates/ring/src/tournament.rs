@@ -42,15 +42,15 @@ pub fn maxima<E>(
     ring: Modulus,
     mut gains: impl FnMut(&[u64]) -> Result<Vec<u64>, E>,
 ) -> Result<Vec<u64>, E> {
-    let mut sizes: Vec<usize> = groups.sizes().collect();
+    let mut sizes = groups.runs();
     let mut left = groups.gather(x);
-    while sizes.iter().any(|&size| size > 1) {
+    while sizes.iter().any(|&(size, _)| size > 1) {
         let differences = differences(&left, &sizes, |a, b| ring.reduce(a.wrapping_sub(b)));
         let gains = gains(&differences)?;
         left = winners(&left, &sizes, &gains, |b, gain| ring.reduce(b.wrapping_add(gain)));
         next_level(&mut sizes);
     }
-    assert_eq!(left.len(), sizes.len(), "a winner for each group");
+    assert_eq!(left.len(), groups.count(), "a winner for each group");
     Ok(left)
 }
 
@@ -93,8 +93,8 @@ pub fn positions<E>(
     Ok(groups.into_iter().map(|group| group[0][1]).collect())
 }
 
-/// `subtract` of the two values of each pair of a level, for groups of these sizes that lie one behind the other.
-pub fn differences<T: Copy>(left: &[T], sizes: &[usize], subtract: impl Fn(T, T) -> T) -> Vec<T> {
+/// `subtract` of the two values of each pair of a level, for groups of these sizes, each so many times, that lie one behind the other.
+pub fn differences<T: Copy>(left: &[T], sizes: &[(usize, usize)], subtract: impl Fn(T, T) -> T) -> Vec<T> {
     let mut differences = Vec::with_capacity(left.len() / 2);
     for (size, groups) in runs(left, sizes) {
         // Groups of an even size are pairs one after the other.
@@ -110,8 +110,8 @@ pub fn differences<T: Copy>(left: &[T], sizes: &[usize], subtract: impl Fn(T, T)
 ///
 /// # Panics
 /// Unless there is a gain for each pair.
-pub fn winners<T: Copy>(left: &[T], sizes: &[usize], gains: &[T], add: impl Fn(T, T) -> T) -> Vec<T> {
-    assert_eq!(gains.len(), sizes.iter().map(|size| size / 2).sum::<usize>(), "a gain for each pair");
+pub fn winners<T: Copy>(left: &[T], sizes: &[(usize, usize)], gains: &[T], add: impl Fn(T, T) -> T) -> Vec<T> {
+    assert_eq!(gains.len(), sizes.iter().map(|(size, count)| size / 2 * count).sum::<usize>(), "a gain for each pair");
     let mut winners = Vec::with_capacity(left.len() - gains.len());
     let mut gains = gains;
     for (size, groups) in runs(left, sizes) {
@@ -128,16 +128,16 @@ pub fn winners<T: Copy>(left: &[T], sizes: &[usize], gains: &[T], add: impl Fn(T
 }
 
 /// The sizes of groups after a level.
-pub fn next_level(sizes: &mut [usize]) {
-    sizes.iter_mut().for_each(|size| *size = size.div_ceil(2));
+pub fn next_level(sizes: &mut [(usize, usize)]) {
+    sizes.iter_mut().for_each(|(size, _)| *size = size.div_ceil(2));
 }
 
-/// Neighbours of the same size, as it and all of their values, of groups that lie one behind the other.
-fn runs<'a, T>(values: &'a [T], sizes: &'a [usize]) -> impl Iterator<Item = (usize, &'a [T])> {
-    sizes.chunk_by(|a, b| a == b).scan(values, |rest, run| {
-        let (groups, after) = rest.split_at(run[0] * run.len());
+/// The sizes, each with the values of all groups of it, which lie one behind the other.
+fn runs<'a, T>(values: &'a [T], sizes: &'a [(usize, usize)]) -> impl Iterator<Item = (usize, &'a [T])> {
+    sizes.iter().scan(values, |rest, &(size, count)| {
+        let (groups, after) = rest.split_at(size * count);
         *rest = after;
-        Some((run[0], groups))
+        Some((size, groups))
     })
 }
 

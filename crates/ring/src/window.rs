@@ -43,6 +43,15 @@ impl Groups {
         (0..self.planes).flat_map(move |_| self.sizes.iter().copied())
     }
 
+    /// Groups of one size that follow each other, as pairs of the size and how many there are.
+    pub fn runs(&self) -> Sizes {
+        let on_plane: Sizes = self.sizes.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
+        match on_plane[..] {
+            [(size, count)] => vec![(size, count * self.planes)],
+            _ => on_plane.repeat(self.planes),
+        }
+    }
+
     /// All members' indices, group by group.
     pub fn indices(&self) -> impl Iterator<Item = usize> {
         (0..self.planes).flat_map(move |plane| self.members.iter().map(move |at| plane * self.plane_len + at))
@@ -50,10 +59,15 @@ impl Groups {
 
     /// All members of a tensor's groups, group by group.
     pub fn gather<T: Copy>(&self, x: &[T]) -> Vec<T> {
-        let mut gathered = Vec::with_capacity(self.planes * self.members.len());
-        for plane in 0..self.planes {
+        // Windows that are whole planes.
+        if self.members.iter().copied().eq(0..self.plane_len) {
+            return x[..self.planes * self.plane_len].to_vec();
+        }
+        let Some(&some) = x.first() else { return Vec::new() };
+        let mut gathered = vec![some; self.planes * self.members.len()];
+        for (plane, gathered) in gathered.chunks_exact_mut(self.members.len().max(1)).enumerate() {
             let plane = &x[plane * self.plane_len..];
-            gathered.extend(self.members.iter().map(|&at| plane[at]));
+            self.members.iter().zip(gathered).for_each(|(&at, member)| *member = plane[at]);
         }
         gathered
     }
@@ -252,6 +266,23 @@ mod tests {
             dilation: [1, 1],
         };
         assert_eq!(windows.elements(), [vec![0, 3], vec![1, 2, 4, 5]]);
+    }
+
+    #[test]
+    fn groups_are_gathered_from_every_plane_and_counted_in_runs() {
+        let x: Vec<u64> = (0..12).collect();
+        let whole = Groups::on_planes([[0, 1], [2, 3]], 3, 4);
+        assert_eq!((whole.gather(&x), whole.runs()), (x.clone(), vec![(2, 6)]));
+        let uneven = Groups::on_planes([vec![3], vec![0, 1], vec![2, 0]], 2, 4);
+        assert_eq!(uneven.gather(&x), [3, 0, 1, 2, 0, 7, 4, 5, 6, 4]);
+        assert_eq!(uneven.runs(), [(1, 1), (2, 2), (1, 1), (2, 2)]);
+        for groups in [whole, uneven] {
+            assert_eq!(groups.gather(&x), groups.indices().map(|at| x[at]).collect::<Vec<_>>());
+            let runs = groups.runs().into_iter().flat_map(|(size, count)| vec![size; count]);
+            assert_eq!(runs.collect::<Vec<_>>(), groups.sizes().collect::<Vec<_>>());
+        }
+        let none = Groups::on_planes([[0; 0]; 0], 3, 4);
+        assert_eq!((none.gather(&x), none.runs()), (vec![], vec![]));
     }
 
     fn comparisons(stages: &[Vec<Vec<usize>>]) -> usize {

@@ -85,14 +85,14 @@ impl Tournament {
         groups: &Groups,
         x: &Values,
     ) -> Result<(Values, Option<Values>), Error> {
-        let mut sizes: Vec<usize> = groups.sizes().collect();
-        assert_eq!(tournament::matches(sizes.iter().map(|&size| (size, 1))), self.levels, "groups of other sizes");
+        let mut sizes = groups.runs();
+        assert_eq!(tournament::matches(sizes.iter().copied()), self.levels, "groups of other sizes");
         let mut values = x.gather(&groups.indices().collect::<Vec<_>>());
         let mut positions = self.positions.then(|| {
-            let places: Vec<u64> = sizes.iter().flat_map(|size| 0..*size as u64).collect();
+            let places: Vec<u64> = groups.sizes().flat_map(|size| 0..size as u64).collect();
             Values::public(party.key(), &places)
         });
-        while sizes.iter().any(|size| *size > 1) {
+        while sizes.iter().any(|(size, _)| *size > 1) {
             let relu = self.relu();
             let mut all = differences(&values, &sizes);
             if let Some(places) = positions.take() {
@@ -114,12 +114,12 @@ impl Tournament {
 }
 
 /// The first of each pair without the second.
-fn differences(values: &Values, sizes: &[usize]) -> Values {
+fn differences(values: &Values, sizes: &[(usize, usize)]) -> Values {
     Values { parts: values.parts.each_ref().map(|part| tournament::differences(part, sizes, u128::wrapping_sub)) }
 }
 
 /// The second of each pair and what the first adds to it, and those without a match.
-fn winners(values: &Values, sizes: &[usize], gains: &Values) -> Values {
+fn winners(values: &Values, sizes: &[(usize, usize)], gains: &Values) -> Values {
     let part = |kind: usize| tournament::winners(&values.parts[kind], sizes, &gains.parts[kind], u128::wrapping_add);
     Values { parts: [part(0), part(1)] }
 }
