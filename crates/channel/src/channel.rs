@@ -54,13 +54,21 @@ impl Channel {
     /// [`Misuse::MessageTooLong`] above 4 GiB - 1; [`Error::Io`] if the link is down or the peer takes nothing in time;
     /// [`PeerMisbehaved::Aborted`] if the peer left and said why.
     pub fn send(&mut self, message: &[u8]) -> Result<(), Error> {
+        self.send_parts(&[message])
+    }
+
+    /// [`Channel::send`] of a message of parts, one after the other.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn send_parts(&mut self, parts: &[impl AsRef<[u8]>]) -> Result<(), Error> {
         self.check()?;
-        let length = u32::try_from(message.len())
-            .map_err(|_| Misuse::MessageTooLong { bytes: message.len(), limit: u32::MAX as usize })?;
+        let bytes = parts.iter().map(|part| part.as_ref().len()).sum();
+        let length = u32::try_from(bytes).map_err(|_| Misuse::MessageTooLong { bytes, limit: u32::MAX as usize })?;
         let header = Header { kind: Kind::Data, length };
         self.write(&header.to_bytes())?;
-        self.write(message)?;
-        self.cost.bytes_sent += (HEADER_BYTES + message.len()) as u64;
+        parts.iter().try_for_each(|part| self.write(part.as_ref()))?;
+        self.cost.bytes_sent += (HEADER_BYTES + bytes) as u64;
         self.cost.messages_sent += 1;
         self.turned = true;
         Ok(())

@@ -40,6 +40,20 @@ fn messages_of_every_size_arrive_whole_and_in_order() {
 }
 
 #[test]
+fn a_message_of_parts_is_the_message_of_all_of_them() {
+    for lengths in [vec![], vec![0, 3], vec![70_000, 0, 70_000], vec![1, 200_000, 2]] {
+        let parts: Vec<Vec<u8>> = lengths.iter().enumerate().map(|(i, &length)| vec![i as u8; length]).collect();
+        let (mut one, mut other) = privet_channel::pair();
+        one.send_parts(&parts).unwrap();
+        one.flush().unwrap();
+        let whole = parts.concat();
+        assert_eq!(other.recv(whole.len()).unwrap(), whole);
+        one.send(&whole).unwrap();
+        assert_eq!((one.cost().bytes_sent, one.cost().messages_sent), (2 * (5 + whole.len() as u64), 2));
+    }
+}
+
+#[test]
 fn a_dropped_channel_still_delivers_what_was_sent() {
     on_every_link(|mut a, mut b| {
         a.send(b"last words").expect("sent");
