@@ -176,7 +176,10 @@ impl PublicKey {
 /// Positions must rise and stay below the degree.
 pub(crate) fn check_positions(parameters: &Parameters, positions: &[usize]) -> Result<(), Error> {
     let degree = parameters.degree();
-    let rising = positions.windows(2).find(|pair| pair[0] >= pair[1]).map(|pair| pair[1]);
+    let pairs = || positions.iter().zip(positions.iter().skip(1));
+    // All of them, so that many are compared at once.
+    let rises = pairs().fold(true, |rises, (before, after)| rises & (before < after));
+    let rising = if rises { None } else { pairs().find(|(before, after)| before >= after).map(|(_, after)| *after) };
     let beyond = positions.last().copied().filter(|&last| last >= degree);
     match rising.or(beyond) {
         Some(position) => Err(Misuse::Position { position, degree }.into()),

@@ -1,5 +1,6 @@
 //! Bytes that objects and steps take in memory: upper bounds, for planning. What the allocator adds is not in them.
 
+use crate::arch::CHUNK;
 use crate::merge::Merge;
 use crate::parameters::{Parameters, Resharing};
 use crate::product::{Ciphertext, Sum, Weights};
@@ -20,9 +21,9 @@ impl Parameters {
         2 * self.polynomial_memory() + size_of::<Sum>() as u64
     }
 
-    /// That [`Ciphertext::from_bytes`] needs beyond its bytes and its result: words for one prime's residues.
+    /// That [`Ciphertext::from_bytes`] and [`Sum::product`] need beyond bytes and result: some words of both parts.
     pub fn read_memory(&self) -> u64 {
-        self.words(1)
+        (2 * 8 * CHUNK) as u64
     }
 
     /// That [`crate::SecretKey::encrypt`] needs, the message included, beyond the bytes it appends: message, a polynomial, and

@@ -168,6 +168,19 @@ impl Ntt {
         }
     }
 
+    /// `x f` in place for two vectors that share the factors `f`, value by value, for any multiple of 8 values. None are multipliers.
+    pub(crate) fn multiply_pair(&self, values: [&mut [u64]; 2], factors: &[u64]) {
+        if let Some((montgomery, kernels)) = self.accelerated() {
+            return (kernels.multiply)(&montgomery, values, factors);
+        }
+        let mut product = vec![0; factors.len()];
+        for values in values {
+            product.fill(0);
+            self.tables().plan.mul_accumulate(&mut product, values, factors);
+            values.copy_from_slice(&product);
+        }
+    }
+
     /// `x + y f` and `x - y f` in place, value by value, for multipliers `f`.
     pub(crate) fn butterfly(&self, x: &mut [u64], y: &mut [u64], factors: &[u64]) {
         if let Some((montgomery, kernels)) = self.accelerated() {
@@ -262,6 +275,24 @@ mod tests {
             ntt.multiply_add(&mut product, &[(&a, &b)]);
             ntt.inverse(&mut product);
             assert_eq!(product, expected, "{bits} bits");
+        }
+    }
+
+    #[test]
+    fn pairs_of_values_are_multiplied_by_what_is_no_multiplier() {
+        let mut prg = Prg::from_seed(&Seed::from_bytes([6; 16]));
+        for bits in [20, 30, 39, 45, 49, 50, 51, 60] {
+            let ntt = Ntt::find(64, bits, u64::MAX).unwrap();
+            let prime = *ntt.prime();
+            for extreme in [false, true] {
+                let mut values = || if extreme { vec![prime.value() - 1; 64] } else { random(&mut prg, &ntt, 64) };
+                let ([mut x, mut y], factors) = ([values(), values()], values());
+                (x[0], y[1]) = (0, 1);
+                let products = |x: &[u64]| x.iter().zip(&factors).map(|(&x, &f)| prime.multiply(x, f)).collect();
+                let expected: [Vec<u64>; 2] = [products(&x), products(&y)];
+                ntt.multiply_pair([&mut x, &mut y], &factors);
+                assert_eq!([x, y], expected, "{bits} bits");
+            }
         }
     }
 

@@ -151,25 +151,46 @@ impl<const L: usize> Polynomial<L> {
         what: &'static str,
         bytes: &[u8],
     ) -> Result<[Self; 2], Error> {
+        Self::read_masked_as(ntts, degree, what, bytes, |_, _, _| ())
+    }
+
+    /// [`Polynomial::read_masked`] with what `finish` makes of some values of both, while they are in the nearest cache: of those from a place on,
+    /// modulo the prime with this number.
+    pub(crate) fn read_masked_as(
+        ntts: &[Ntt; L],
+        degree: usize,
+        what: &'static str,
+        bytes: &[u8],
+        finish: impl Fn(usize, usize, [&mut [u64]; 2]),
+    ) -> Result<[Self; 2], Error> {
         let lengths = ntts.each_ref().map(|ntt| packed_bytes(degree, ntt.prime().bits()));
         let expected = size_of::<Seed>() + lengths.iter().sum::<usize>();
         let (seed, mut rest) = match bytes.split_first_chunk() {
             Some((seed, rest)) if bytes.len() == expected => (Seed::from_bytes(*seed), rest),
             _ => return Err(PeerMisbehaved::WrongLength { what, expected, actual: bytes.len() }.into()),
         };
-        let mut masked = Self::zero(degree);
-        for ((residues, ntt), length) in masked.0.iter_mut().zip(ntts).zip(lengths) {
+        let mut uniform = Uniform::new(&seed);
+        let mut parts = [(); 2].map(|()| Self(std::array::from_fn(|_| Values::with_capacity(degree))));
+        let mut chunks = [(); 2].map(|()| Values::zero(CHUNK.min(degree)));
+        for (i, (ntt, length)) in ntts.iter().zip(lengths).enumerate() {
             let (part, after) = rest.split_at(length);
             rest = after;
             let prime = ntt.prime();
-            unpack_to(what, part, residues, prime.bits())?;
-            let largest = vectorised(|| residues.iter().fold(0, |most, &x| x.max(most)));
-            if largest >= prime.value() {
-                let index = residues.iter().position(|&x| x >= prime.value()).unwrap_or_default();
-                return Err(PeerMisbehaved::NotReduced { what, index, prime: prime.value() }.into());
+            let places = (0..degree).step_by(CHUNK);
+            for (first, packed) in places.zip(part.chunks(packed_bytes(chunks[0].len(), prime.bits()))) {
+                let [residues, a] = &mut chunks;
+                unpack_to(what, packed, residues, prime.bits())?;
+                let largest = vectorised(|| residues.iter().fold(0, |most, &x| x.max(most)));
+                if largest >= prime.value() {
+                    let index = first + residues.iter().position(|&x| x >= prime.value()).unwrap_or_default();
+                    return Err(PeerMisbehaved::NotReduced { what, index, prime: prime.value() }.into());
+                }
+                uniform.fill(prime, a);
+                finish(i, first, [residues, a]);
+                parts.iter_mut().zip(&chunks).for_each(|(part, chunk)| part.0[i].extend_from(chunk));
             }
         }
-        Ok([masked, Self(sample::uniform(&seed, ntts, degree))])
+        Ok(parts)
     }
 
     /// Adds an encryption of zero `(b u, a u + e)` with fresh ternary `u` and error `e` to a ciphertext; gives coefficients.

@@ -34,8 +34,10 @@ impl Ciphertext {
     /// [`crate::PeerMisbehaved`] if it has the wrong length or a residue that is not reduced.
     pub fn from_bytes(parameters: &Parameters, bytes: &[u8]) -> Result<Self, Error> {
         let (ntts, degree) = (parameters.ntts(), parameters.degree());
-        let parts = Polynomial::read_masked(ntts, degree, "ciphertext", bytes)?;
-        let [c0, c1] = parts.map(|part| part.multiplier(ntts));
+        let parts = Polynomial::read_masked_as(ntts, degree, "ciphertext", bytes, |prime, _, parts| {
+            parts.into_iter().for_each(|part| ntts[prime].prepare(part));
+        })?;
+        let [c0, c1] = parts.map(|part| Multiplier(part.0));
         Ok(Self { parameters: parameters.clone(), c0, c1 })
     }
 }
@@ -145,6 +147,24 @@ impl Sum {
     pub fn new(parameters: &Parameters) -> Self {
         let zero = || Polynomial::zero(parameters.degree());
         Self { parameters: parameters.clone(), c0: zero(), c1: zero() }
+    }
+
+    /// The product of a ciphertext, as [`crate::SecretKey::encrypt`] wrote it, with a polynomial of weights modulo each prime: what
+    /// [`Ciphertext::from_bytes`] and [`Sum::multiply_add`] come to, a part at a time in the nearest cache.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn product(bytes: &[u8], weights: &[Residues<'_>; 2]) -> Result<Self, Error> {
+        let parameters = weights[0].parameters;
+        let is_prime = |(prime, weights): (usize, &Residues<'_>)| weights.prime == prime;
+        let agree = parameters.agrees_with(weights[1].parameters) && weights.iter().enumerate().all(is_prime);
+        Misuse::check_parameters(agree)?;
+        let (ntts, degree) = (parameters.ntts(), parameters.degree());
+        let [c0, c1] = Polynomial::read_masked_as(ntts, degree, "ciphertext", bytes, |prime, first, parts| {
+            let weights = &weights[prime].values[first..][..parts[0].len()];
+            ntts[prime].multiply_pair(parts, weights);
+        })?;
+        Ok(Self { parameters: parameters.clone(), c0, c1 })
     }
 
     /// Adds `ciphertext * weights` for each term.
@@ -305,9 +325,21 @@ fn add_at(
     }
 }
 
-/// The coefficients at the positions.
-pub(crate) fn at(polynomial: &Polynomial, positions: &[usize]) -> [Wiped<u64>; 2] {
-    polynomial.0.each_ref().map(|residues| positions.iter().map(|&at| residues[at]).collect())
+/// Numbers that are copied at once where they are neighbours.
+const NEIGHBOURS: usize = 8;
+
+/// The residues at the positions, which rise, to as many places.
+fn gather(residues: &[u64], positions: &[usize], places: &mut [u64]) {
+    let (positions, rest) = positions.as_chunks::<NEIGHBOURS>();
+    let (places, places_left) = places.as_chunks_mut::<NEIGHBOURS>();
+    for (positions, places) in positions.iter().zip(places) {
+        let (first, last) = (positions[0], positions[NEIGHBOURS - 1]);
+        match residues.get(first..=last).and_then(|run| <&[u64; NEIGHBOURS]>::try_from(run).ok()) {
+            Some(run) => *places = *run,
+            None => positions.iter().zip(places).for_each(|(&at, place)| *place = residues[at]),
+        }
+    }
+    rest.iter().zip(places_left).for_each(|(&at, place)| *place = residues[at]);
 }
 
 /// Switches a sum in coefficients to `2^reply_bits`, masks and writes it; returns the server's share.
@@ -325,10 +357,11 @@ pub(crate) fn write_reply(
         switch(parameters, [x0, x1], switched);
         pack(switched, bits, out);
     }
-    let ring = Modulus::new(bits);
+    let (ring, mut used) = (Modulus::new(bits), [(); 2].map(|()| Wiped::from(vec![0; CHUNK])));
     for (positions, masks) in positions.chunks(CHUNK).zip(masks.chunks(CHUNK)) {
-        let (used, switched) = (at(c0, positions), &mut switched[..masks.len()]);
-        switch(parameters, [&used[0], &used[1]], switched);
+        let switched = &mut switched[..masks.len()];
+        used.iter_mut().zip(&c0.0).for_each(|(used, residues)| gather(residues, positions, &mut used[..masks.len()]));
+        switch(parameters, used.each_ref().map(|used| &used[..masks.len()]), switched);
         vectorised(|| switched.iter_mut().zip(masks).for_each(|(x, &mask)| *x = ring.reduce(x.wrapping_add(mask))));
         pack(switched, bits, out);
     }

@@ -2,9 +2,10 @@
 
 use privet_prg::{Prg, Seed, Wiped};
 
-use crate::arch::{CHUNK, Values, vectorised};
-use crate::ntt::Ntt;
+use crate::arch::{CHUNK, vectorised};
 use crate::zq::Prime;
+#[cfg(test)]
+use crate::{arch::Values, ntt::Ntt};
 
 /// Errors stay within this bound: they are a difference of two sums of 21 bits, a centred binomial distribution with
 /// variance 21/2, standard deviation 3.24.
@@ -74,6 +75,7 @@ impl Uniform {
 }
 
 /// All residues of [`Uniform`].
+#[cfg(test)]
 pub(crate) fn uniform<const L: usize>(seed: &Seed, ntts: &[Ntt; L], degree: usize) -> [Values; L] {
     let mut uniform = Uniform::new(seed);
     ntts.each_ref().map(|ntt| {

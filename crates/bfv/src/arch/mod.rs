@@ -61,6 +61,8 @@ pub(crate) struct Montgomery {
     pub(crate) inverse: u64,
     /// `2^52 mod p`: what one of two factors is multiplied by beforehand.
     pub(crate) radix: u64,
+    /// `2^104 mod p`.
+    pub(crate) square: u64,
 }
 
 impl Montgomery {
@@ -74,7 +76,8 @@ impl Montgomery {
         // Newton's iteration doubles the bits that are right; an odd number is its own inverse modulo 8.
         let inverse = (0..5).fold(prime, |x, _| x.wrapping_mul(2_u64.wrapping_sub(prime.wrapping_mul(x))));
         let inverse = inverse & ((1 << 52) - 1);
-        (prime < 1 << 52).then_some(Self { prime, inverse, radix: (1 << 52) % prime })
+        let square = ((1_u128 << 104) % u128::from(prime)) as u64;
+        (prime < 1 << 52).then_some(Self { prime, inverse, radix: (1 << 52) % prime, square })
     }
 }
 
@@ -84,6 +87,9 @@ pub(crate) type Term<'a, const K: usize, const M: usize> = ([&'a [u64]; K], [&'a
 /// `sums[m][k][i] = (sums[m][k][i] + sum over at most `TERMS` terms of factors[k][i] others[m][i] / 2^52) mod p`, everything reduced before
 /// and after.
 pub(crate) type MultiplyAdd<const K: usize, const M: usize> = fn(&Montgomery, [[&mut [u64]; K]; M], &[Term<'_, K, M>]);
+
+/// `x = x f mod p` value by value for two vectors that share the factors `f`, everything reduced.
+pub(crate) type Multiply = fn(&Montgomery, [&mut [u64]; 2], &[u64]);
 
 /// `x = x f mod p` for each value `x` below 2^52, given `p`, `f` and `floor(2^52 f / p)`.
 pub(crate) type Scale = fn(u64, u64, u64, &mut [u64]);
@@ -104,6 +110,7 @@ pub(crate) struct Kernels {
     pub(crate) multiply_add: MultiplyAdd<1, 1>,
     pub(crate) multiply_add_pair: MultiplyAdd<2, 1>,
     pub(crate) multiply_add_rows: MultiplyAdd<2, ROWS>,
+    pub(crate) multiply: Multiply,
     pub(crate) scale: Scale,
     pub(crate) turns: Turns,
     pub(crate) butterfly: Butterfly,

@@ -36,6 +36,16 @@ impl Values {
         values
     }
 
+    /// None yet, with room for so many.
+    pub(crate) fn with_capacity(len: usize) -> Self {
+        Self(Vec::with_capacity(len.div_ceil(LINE)))
+    }
+
+    /// Appends those of whole lines.
+    pub(crate) fn extend_from(&mut self, lines: &Self) {
+        self.0.extend_from_slice(&lines.0);
+    }
+
     /// Makes it so long: with zeros, or what was there.
     pub(crate) fn resize(&mut self, len: usize) {
         assert!(len.is_multiple_of(LINE), "whole lines");

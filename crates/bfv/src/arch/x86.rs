@@ -15,6 +15,7 @@ pub(crate) fn kernels() -> Option<Kernels> {
         multiply_add: checked::<1, 1>,
         multiply_add_pair: checked::<2, 1>,
         multiply_add_rows: checked::<2, ROWS>,
+        multiply: multiply_checked,
         scale: scale_checked,
         turns: turns_checked,
         butterfly: butterfly_checked,
@@ -88,6 +89,42 @@ unsafe fn multiply_add<const K: usize, const M: usize>(
                 let total = reduce(reduce(total, twice), prime);
                 // SAFETY: as for the loads.
                 unsafe { _mm512_storeu_si512(sums[m][k].as_mut_ptr().add(at).cast(), total) };
+            }
+        }
+    }
+}
+
+/// # Panics
+/// If the lengths differ or are no multiple of 8.
+fn multiply_checked(montgomery: &Montgomery, values: [&mut [u64]; 2], factors: &[u64]) {
+    let len = factors.len();
+    assert!(len.is_multiple_of(LANES) && values.iter().all(|values| values.len() == len), "whole vectors");
+    // SAFETY: the features were detected before this function was handed out, and the lengths were just checked.
+    unsafe { multiply(montgomery, values, factors) }
+}
+
+/// # Safety
+/// The processor must have AVX-512F and IFMA; all three must be of one length, a multiple of [`LANES`].
+#[target_feature(enable = "avx512f,avx512ifma")]
+unsafe fn multiply(montgomery: &Montgomery, [first, second]: [&mut [u64]; 2], factors: &[u64]) {
+    let broadcast = |value: u64| _mm512_set1_epi64(value as i64);
+    let zero = _mm512_setzero_si512();
+    let [prime, inverse, square] = [montgomery.prime, montgomery.inverse, montgomery.square].map(broadcast);
+    // A product divided by 2^52: above zero, and below twice the prime.
+    let reduced = |x: __m512i, y: __m512i| {
+        let multiple = _mm512_madd52lo_epu64(zero, _mm512_madd52lo_epu64(zero, x, y), inverse);
+        let above = _mm512_madd52hi_epu64(prime, x, y);
+        _mm512_sub_epi64(above, _mm512_madd52hi_epu64(zero, multiple, prime))
+    };
+    for at in (0..factors.len()).step_by(LANES) {
+        // SAFETY: `at + LANES` is no more than the length of each.
+        unsafe {
+            let factor = _mm512_loadu_si512(factors.as_ptr().add(at).cast());
+            _mm_prefetch::<_MM_HINT_T0>(factors.as_ptr().wrapping_add(factors.len() + at).cast());
+            for values in [first.as_mut_ptr(), second.as_mut_ptr()] {
+                let place = values.add(at).cast();
+                let product = reduced(reduced(_mm512_loadu_si512(place), factor), square);
+                _mm512_storeu_si512(place, _mm512_min_epu64(product, _mm512_sub_epi64(product, prime)));
             }
         }
     }

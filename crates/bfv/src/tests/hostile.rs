@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::Session;
 use crate::Resharing;
-use crate::{Ciphertext, Error, Parameters, PeerMisbehaved, PublicKey, Sum};
+use crate::{Ciphertext, Error, Parameters, PeerMisbehaved, PublicKey, Sum, Weights};
 
 fn parameters() -> Parameters {
     Parameters::choose(37, 16, 64, 4096, Resharing::Approximate).unwrap()
@@ -17,6 +17,12 @@ fn blamed<T>(result: Result<T, Error>) -> PeerMisbehaved {
     }
 }
 
+/// What is read of a ciphertext when it is multiplied.
+fn multiplied(parameters: &Parameters, bytes: &[u8]) -> Result<Sum, Error> {
+    let weights = Weights::new(parameters, &[1])?;
+    Sum::product(bytes, &[weights.residues(0), weights.residues(1)])
+}
+
 #[test]
 fn wrong_lengths() {
     let parameters = parameters();
@@ -26,6 +32,7 @@ fn wrong_lengths() {
         let mut cut = bytes.clone();
         cut.resize(length, 0);
         assert!(matches!(blamed(Ciphertext::from_bytes(&parameters, &cut)), PeerMisbehaved::WrongLength { .. }));
+        assert!(matches!(blamed(multiplied(&parameters, &cut)), PeerMisbehaved::WrongLength { .. }));
         assert!(matches!(blamed(PublicKey::from_bytes(&parameters, &cut)), PeerMisbehaved::WrongLength { .. }));
         assert!(matches!(blamed(session.secret.open(&cut, &[0, 7])), PeerMisbehaved::WrongLength { .. }));
     }
@@ -40,6 +47,7 @@ fn residues_that_are_not_reduced() {
     let [prime, _] = parameters.primes();
     let blame = blamed(Ciphertext::from_bytes(&parameters, &bytes));
     assert_eq!(blame, PeerMisbehaved::NotReduced { what: "ciphertext", index: 0, prime });
+    assert_eq!(blamed(multiplied(&parameters, &bytes)), blame);
     let blame = blamed(PublicKey::from_bytes(&parameters, &bytes));
     assert_eq!(blame, PeerMisbehaved::NotReduced { what: "public key", index: 0, prime });
 }
@@ -55,8 +63,15 @@ fn a_single_residue_equal_to_its_prime() {
     bytes[at..at + 8].copy_from_slice(&prime.to_le_bytes());
     let blame = blamed(Ciphertext::from_bytes(&parameters, &bytes));
     assert_eq!(blame, PeerMisbehaved::NotReduced { what: "ciphertext", index: 8, prime });
+    assert_eq!(blamed(multiplied(&parameters, &bytes)), blame);
     bytes[at..at + 8].copy_from_slice(&(prime - 1).to_le_bytes());
     assert!(Ciphertext::from_bytes(&parameters, &bytes).is_ok());
+    // Far from the first ones, which are read together.
+    let at = 16 + 4000 / 8 * bits as usize;
+    bytes[at..at + 8].copy_from_slice(&prime.to_le_bytes());
+    let blame = PeerMisbehaved::NotReduced { what: "ciphertext", index: 4000, prime };
+    assert_eq!(blamed(Ciphertext::from_bytes(&parameters, &bytes)), blame);
+    assert_eq!(blamed(multiplied(&parameters, &bytes)), blame);
 }
 
 #[test]
@@ -82,6 +97,7 @@ proptest! {
             message.resize(length, fill);
             // Accepted or refused: what matters is that it returns.
             let _ = Ciphertext::from_bytes(&parameters, &message);
+            let _ = multiplied(&parameters, &message);
             let _ = PublicKey::from_bytes(&parameters, &message);
             let _ = session.secret.open(&message, &[0, 4095]);
         }

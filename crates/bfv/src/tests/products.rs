@@ -142,6 +142,21 @@ fn a_key_opens_only_what_was_encrypted_under_it() {
 }
 
 #[test]
+fn a_product_that_is_read_when_it_is_made_is_that_of_a_ciphertext() {
+    for ring_bits in [37, 50] {
+        let parameters = Parameters::choose(ring_bits, 16, 64, 4096, Resharing::Approximate).unwrap();
+        let mut session = Session::new(&parameters, 8);
+        let message = session.message();
+        let bytes = session.encrypt(&message);
+        let weights = Weights::new(&parameters, &session.weights(4096, 9)).unwrap();
+        let mut expected = Sum::new(&parameters);
+        expected.multiply_add(&[(&Ciphertext::from_bytes(&parameters, &bytes).unwrap(), &weights)]).unwrap();
+        let product = Sum::product(&bytes, &[weights.residues(0), weights.residues(1)]).unwrap();
+        assert_eq!((&product.c0.0, &product.c1.0), (&expected.c0.0, &expected.c1.0), "{ring_bits} bits");
+    }
+}
+
+#[test]
 fn sums_that_grow_side_by_side_are_those_of_single_products() {
     let parameters = Parameters::choose(37, 16, 64, 4096, Resharing::Approximate).unwrap();
     let mut session = Session::new(&parameters, 7);

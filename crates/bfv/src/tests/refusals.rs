@@ -163,6 +163,10 @@ fn lengths_and_parameters_that_do_not_match() {
     let other_prime =
         Sum::multiply_add_all(&mut [Sum::new(&parameters)], 0, &[vec![&ciphertext]], &[vec![weights.residues(1)]]);
     assert_eq!(refused(other_prime), Misuse::ParametersDiffer);
+    let (bytes, foreign) = (ours.encrypt(&[1]), Weights::new(&other, &[1]).unwrap());
+    for pair in [[weights.residues(1), weights.residues(0)], [weights.residues(0), foreign.residues(1)]] {
+        assert_eq!(refused(Sum::product(&bytes, &pair)), Misuse::ParametersDiffer);
+    }
 }
 
 #[test]
