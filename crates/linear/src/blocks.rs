@@ -8,7 +8,7 @@ use privet_prg::{Prg, Seed};
 use rayon::prelude::*;
 
 use crate::error::Error;
-use crate::mail::{Outbox, PER_MESSAGE, messages};
+use crate::mail::{Inbox, Outbox};
 use crate::plan::Plan;
 use crate::server::Reply;
 use crate::weights::TransformedWeights;
@@ -24,19 +24,20 @@ pub(crate) fn evaluate(
     weights: &TransformedWeights,
     prg: &mut Prg,
 ) -> Result<Vec<u64>, Error> {
-    let outputs = plan.packing().counts.outputs;
+    let (outputs, channels) = (plan.packing().counts.outputs, plan.packing().counts.channels);
     let threads = rayon::current_num_threads();
     let per_task = sums_per_task(outputs, threads);
     let mut output = vec![0; plan.output_len()];
-    let (mut inbox, mut outbox) = (Inbox::new(plan), Outbox::new(plan));
+    let (mut inbox, mut outbox) = (Inbox::new(plan, channels), Outbox::new(plan));
+    let mut panels: Vec<Panel> = (0..channels).step_by(Panel::MOST).map(|_| Panel::new(plan.parameters())).collect();
     for section in 0..plan.sections() {
-        let panels = inbox.read(channel)?;
+        read(plan, inbox.take(channel, channels)?, &mut panels)?;
         for start in (0..outputs).step_by(per_task * threads) {
             let end = outputs.min(start + per_task * threads);
             let seeds: Vec<Seed> = (start..end).map(|_| prg.seed()).collect();
             let work = seeds.par_chunks(per_task).enumerate().map(|(task, seeds)| {
                 let first = start + task * per_task;
-                let sums = sums(plan, panels, weights, first..first + seeds.len())?;
+                let sums = sums(plan, &panels, weights, first..first + seeds.len())?;
                 let replies = (section * outputs + first..).zip(sums).zip(seeds);
                 replies.map(|((index, sum), seed)| Reply::new(plan, key, index, sum, seed)).collect()
             });
@@ -68,47 +69,16 @@ fn sums(plan: &Plan, panels: &[Panel], weights: &TransformedWeights, outputs: Ra
     Ok(sums)
 }
 
-/// Reads the ciphertexts of one tile after the other.
-struct Inbox<'a, I> {
-    plan: &'a Plan,
-    due: I,
-    /// Received and not yet read.
-    bytes: Vec<u8>,
-    panels: Vec<Panel>,
-}
-
-impl<'a> Inbox<'a, ()> {
-    fn new(plan: &'a Plan) -> Inbox<'a, impl Iterator<Item = Range<usize>> + use<>> {
-        let panels = plan.packing().counts.channels.div_ceil(Panel::MOST);
-        let panels = (0..panels).map(|_| Panel::new(plan.parameters())).collect();
-        Inbox { plan, due: messages(plan.input_ciphertexts()), bytes: Vec::with_capacity(bytes_at_once(plan)), panels }
+/// Reads the ciphertexts of a tile.
+fn read(plan: &Plan, bytes: &[u8], panels: &mut [Panel]) -> Result<(), Error> {
+    let parameters = plan.parameters();
+    let ciphertext_bytes = parameters.ciphertext_bytes();
+    for (panel, bytes) in panels.iter_mut().zip(bytes.chunks(Panel::MOST * ciphertext_bytes)) {
+        let groups = panel.groups(bytes.len() / ciphertext_bytes)?.par_iter_mut();
+        let read = groups
+            .zip(bytes.par_chunks(Group::MOST * ciphertext_bytes))
+            .map(|(group, bytes)| group.read(parameters, bytes));
+        read.collect::<Result<(), _>>()?;
     }
-}
-
-impl<I: Iterator<Item = Range<usize>>> Inbox<'_, I> {
-    /// The next tile's ciphertexts, of which there must be as many left.
-    fn read(&mut self, channel: &mut Channel) -> Result<&[Panel], Error> {
-        let parameters = self.plan.parameters();
-        let ciphertext_bytes = parameters.ciphertext_bytes();
-        let taken = self.plan.packing().counts.channels * ciphertext_bytes;
-        while self.bytes.len() < taken {
-            let message = self.due.next().map_or(0, |message| message.len());
-            self.bytes.extend(channel.recv(message * ciphertext_bytes)?);
-        }
-        for (panel, bytes) in self.panels.iter_mut().zip(self.bytes[..taken].chunks(Panel::MOST * ciphertext_bytes)) {
-            let groups = panel.groups(bytes.len() / ciphertext_bytes)?.par_iter_mut();
-            let read = groups
-                .zip(bytes.par_chunks(Group::MOST * ciphertext_bytes))
-                .map(|(group, bytes)| group.read(parameters, bytes));
-            read.collect::<Result<(), _>>()?;
-        }
-        self.bytes.drain(..taken);
-        Ok(&self.panels)
-    }
-}
-
-/// The most bytes of ciphertexts that wait: those of a tile, and what else a message has.
-pub(crate) fn bytes_at_once(plan: &Plan) -> usize {
-    let most = plan.packing().counts.channels + PER_MESSAGE - 1;
-    most.min(plan.input_ciphertexts()) * plan.parameters().ciphertext_bytes()
+    Ok(())
 }

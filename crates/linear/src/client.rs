@@ -7,6 +7,7 @@ use rayon::prelude::*;
 
 use crate::error::{Error, Misuse};
 use crate::mail::{messages, send_encrypted};
+use crate::packing::Places;
 use crate::plan::Plan;
 
 /// The client's keys for all layers under the same parameters. Made for one session and never stored.
@@ -85,7 +86,7 @@ pub fn decrypt(channel: &mut Channel, plan: &Plan, keys: &ClientKeys) -> Result<
                 (index, reply)
             })
             .collect();
-        let opened: Vec<(Vec<usize>, Vec<u64>)> = replies
+        let opened: Vec<(Places, Vec<u64>)> = replies
             .into_par_iter()
             .map(|(index, reply)| {
                 let (positions, places) = plan.packing().results(index);
@@ -93,7 +94,7 @@ pub fn decrypt(channel: &mut Channel, plan: &Plan, keys: &ClientKeys) -> Result<
             })
             .collect::<Result<_, _>>()?;
         for (places, shares) in opened {
-            places.into_iter().zip(shares).for_each(|(place, share)| output[place] = share);
+            places.put(&shares, &mut output);
         }
     }
     Ok(output)

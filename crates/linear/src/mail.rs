@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use privet_bfv::Ciphertext;
+use privet_bfv::{Ciphertext, Parameters};
 use privet_channel::Channel;
 use privet_prg::{Prg, Seed, Wiped};
 use rayon::prelude::*;
@@ -44,73 +44,94 @@ pub(crate) fn send_encrypted(
                 Ok::<_, Error>(bytes)
             })
             .collect::<Result<_, _>>()?;
-        channel.send(&ciphertexts.concat())?;
+        channel.send_parts(&ciphertexts)?;
     }
     Ok(())
 }
 
-/// Reads a layer's ciphertexts as they are needed.
-pub(crate) struct Inbox<'a, I> {
-    plan: &'a Plan,
+/// Takes a layer's ciphertexts in as they are needed.
+pub(crate) struct Inbox<I> {
+    ciphertext_bytes: usize,
     due: I,
-    /// Read and not yet taken.
-    waiting: Vec<Ciphertext>,
+    bytes: Vec<u8>,
+    /// What of `bytes` was received and not yet taken.
+    waiting: Range<usize>,
 }
 
-impl<'a> Inbox<'a, ()> {
-    pub(crate) fn new(plan: &'a Plan, most: usize) -> Inbox<'a, impl Iterator<Item = Range<usize>> + use<>> {
-        let waiting = Vec::with_capacity((most + PER_MESSAGE - 1).min(plan.input_ciphertexts()));
-        Inbox { plan, due: messages(plan.input_ciphertexts()), waiting }
+impl Inbox<()> {
+    /// For at most so many at once.
+    pub(crate) fn new(plan: &Plan, most: usize) -> Inbox<impl Iterator<Item = Range<usize>> + use<>> {
+        let (count, ciphertext_bytes) = (plan.input_ciphertexts(), plan.parameters().ciphertext_bytes());
+        let bytes = vec![0; most_waiting(plan, most) * ciphertext_bytes];
+        Inbox { ciphertext_bytes, due: messages(count), bytes, waiting: 0..0 }
     }
 }
 
-impl<I: Iterator<Item = Range<usize>>> Inbox<'_, I> {
-    /// The next `count` ciphertexts, of which there must be as many left. Call [`Inbox::forget`] when they are used.
-    pub(crate) fn read(&mut self, channel: &mut Channel, count: usize) -> Result<&[Ciphertext], Error> {
-        let parameters = self.plan.parameters();
-        let ciphertext_bytes = parameters.ciphertext_bytes();
-        while self.waiting.len() < count {
-            let Some(message) = self.due.next() else { break };
-            let bytes = channel.recv(message.len() * ciphertext_bytes)?;
-            let read = bytes.par_chunks(ciphertext_bytes).map(|chunk| Ciphertext::from_bytes(parameters, chunk));
-            self.waiting.extend(read.collect::<Result<Vec<_>, _>>()?);
+/// The most ciphertexts that wait where so many are taken at once: those, and what else a message has.
+pub(crate) fn most_waiting(plan: &Plan, most: usize) -> usize {
+    (most + PER_MESSAGE - 1).min(plan.input_ciphertexts())
+}
+
+impl<I: Iterator<Item = Range<usize>>> Inbox<I> {
+    /// The next `count` ciphertexts, of which there must be as many left.
+    pub(crate) fn take(&mut self, channel: &mut Channel, count: usize) -> Result<&[u8], Error> {
+        let taken = count * self.ciphertext_bytes;
+        if self.waiting.len() < taken {
+            self.bytes.copy_within(self.waiting.clone(), 0);
+            self.waiting = 0..self.waiting.len();
         }
-        Ok(&self.waiting[..count])
+        while self.waiting.len() < taken {
+            let message = self.due.next().map_or(0, |message| message.len() * self.ciphertext_bytes);
+            let end = self.waiting.end + message;
+            channel.recv_into(&mut self.bytes[self.waiting.end..end])?;
+            self.waiting.end = end;
+        }
+        let start = self.waiting.start;
+        self.waiting.start += taken;
+        Ok(&self.bytes[start..start + taken])
     }
 
-    pub(crate) fn forget(&mut self, count: usize) {
-        self.waiting.drain(..count);
+    /// [`Inbox::take`], read, a message's worth at a time.
+    pub(crate) fn read(
+        &mut self,
+        channel: &mut Channel,
+        parameters: &Parameters,
+        count: usize,
+    ) -> Result<Vec<Ciphertext>, Error> {
+        let mut ciphertexts = Vec::with_capacity(count);
+        for part in in_groups(count, PER_MESSAGE) {
+            let bytes = self.take(channel, part.len())?;
+            let read = bytes.par_chunks(parameters.ciphertext_bytes());
+            let read = read.map(|bytes| Ciphertext::from_bytes(parameters, bytes));
+            ciphertexts.extend(read.collect::<Result<Vec<_>, _>>()?);
+        }
+        Ok(ciphertexts)
     }
 }
 
 /// Gathers replies into messages.
 pub(crate) struct Outbox<I> {
     due: I,
-    pending: Vec<u8>,
-    /// Replies gathered, and replies of the message they are for.
-    waiting: usize,
+    pending: Vec<Vec<u8>>,
+    /// Replies of the message that they are for.
     size: usize,
 }
 
 impl Outbox<()> {
     pub(crate) fn new(plan: &Plan) -> Outbox<impl Iterator<Item = Range<usize>> + use<>> {
-        let replies = PER_MESSAGE.min(plan.output_ciphertexts());
-        let pending = Vec::with_capacity(replies * plan.reply_bytes(0));
-        Outbox { due: messages(plan.output_ciphertexts()), pending, waiting: 0, size: 0 }
+        Outbox { due: messages(plan.output_ciphertexts()), pending: Vec::new(), size: 0 }
     }
 }
 
 impl<I: Iterator<Item = Range<usize>>> Outbox<I> {
-    pub(crate) fn send(&mut self, channel: &mut Channel, reply: &[u8]) -> Result<(), Error> {
-        if self.waiting == 0 {
+    pub(crate) fn send(&mut self, channel: &mut Channel, reply: Vec<u8>) -> Result<(), Error> {
+        if self.pending.is_empty() {
             self.size = self.due.next().map_or(1, |message| message.len());
         }
-        self.pending.extend_from_slice(reply);
-        self.waiting += 1;
-        if self.waiting == self.size {
-            channel.send(&self.pending)?;
+        self.pending.push(reply);
+        if self.pending.len() == self.size {
+            channel.send_parts(&self.pending)?;
             self.pending.clear();
-            self.waiting = 0;
         }
         Ok(())
     }

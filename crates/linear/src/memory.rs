@@ -6,10 +6,11 @@
 
 use privet_bfv::Panel;
 
-use crate::blocks::{bytes_at_once, sums_per_task};
-use crate::mail::{PER_MESSAGE, messages};
+use crate::blocks::sums_per_task;
+use crate::mail::{PER_MESSAGE, messages, most_waiting};
 use crate::plan::Plan;
-use crate::server::{CHANNELS_AT_ONCE, OUTPUTS_PER_TASK, TASKS_PER_THREAD, TILES_PER_TASK, outputs_at_once};
+use crate::server::{CHANNELS_AT_ONCE, OUTPUTS_PER_TASK, TASKS_PER_THREAD, TILES_PER_TASK};
+use crate::server::{has_single_products, inputs_waiting, outputs_at_once};
 
 /// [`Workspace::standard`] keeps transformed weights up to this size.
 const STANDARD_WEIGHTS: u64 = 64 << 20;
@@ -126,9 +127,12 @@ impl Plan {
         };
 
         let sections = workspace.sections.clamp(1, self.sections());
-        let inputs = (sections * packing.counts.channels + PER_MESSAGE - 1).min(self.input_ciphertexts()) as u64;
-        let message = PER_MESSAGE.min(self.input_ciphertexts()) * parameters.ciphertext_bytes();
-        let receiving = message as u64 + threads * parameters.read_memory();
+        let read = match has_single_products(self) {
+            true => 0,
+            false => (sections * packing.counts.channels) as u64 * parameters.ciphertext_memory(),
+        };
+        let waiting = most_waiting(self, inputs_waiting(self, sections)) * parameters.ciphertext_bytes();
+        let inputs = read + waiting as u64 + threads * parameters.read_memory();
         let run = TILES_PER_TASK.min(sections.div_ceil(packing.counts.groups)) as u64;
         let outputs = OUTPUTS_PER_TASK.min(packing.counts.outputs) as u64;
         let merging = match packing.tiling.levels {
@@ -153,8 +157,10 @@ impl Plan {
         };
         let replies = replies.min((sections * packing.counts.replies) as u64);
         let outbox = PER_MESSAGE.min(self.output_ciphertexts()) as u64 * largest;
-        let evaluating = inputs * parameters.ciphertext_memory()
-            + receiving.max(threads * task + replies * (largest + 16 * self.most_results() as u64 + 128) + outbox)
+        let evaluating = inputs
+            + threads * task
+            + replies * (largest + 16 * self.most_results() as u64 + 128)
+            + outbox
             + 8 * self.output_len() as u64;
         ServerMemory { weights, making, evaluating }
     }
@@ -164,8 +170,7 @@ impl Plan {
         let (parameters, counts) = (self.parameters(), self.packing().counts);
         let weights = self.kept_bytes(Keep::Plain);
         let (most, channels, ciphertext) = (threads as u64, counts.channels as u64, parameters.ciphertext_memory());
-        let message = (PER_MESSAGE.min(self.input_ciphertexts()) * parameters.ciphertext_bytes()) as u64;
-        let receiving = message + most * (ciphertext + parameters.read_memory());
+        let reading = most * (ciphertext + parameters.read_memory());
         let outputs = counts.outputs as u64;
         let sums = outputs.min(sums_per_task(counts.outputs, threads) as u64);
         let tasks = most.min(outputs.div_ceil(sums));
@@ -175,9 +180,10 @@ impl Plan {
         let largest = self.largest_reply() as u64;
         let waiting = outputs.min(tasks * sums) * (largest + 16 * self.most_results() as u64 + 128);
         let outbox = PER_MESSAGE.min(self.output_ciphertexts()) as u64 * largest;
-        let evaluating = bytes_at_once(self) as u64
+        let waiting_inputs = most_waiting(self, counts.channels) * parameters.ciphertext_bytes();
+        let evaluating = waiting_inputs as u64
             + channels * ciphertext
-            + receiving.max(tasks * task + waiting + outbox)
+            + reading.max(tasks * task + waiting + outbox)
             + 8 * self.output_len() as u64;
         ServerMemory { weights, making: weights, evaluating }
     }
@@ -189,7 +195,7 @@ impl Plan {
         let (sent, received) = (at_once(self.input_ciphertexts()), at_once(self.output_ciphertexts()));
         let opened = self.largest_reply() + 16 * self.most_results();
         ClientMemory {
-            encrypting: sent * 2 * parameters.ciphertext_bytes() as u64 + threads * parameters.encrypt_memory(),
+            encrypting: sent * parameters.ciphertext_bytes() as u64 + threads * parameters.encrypt_memory(),
             decrypting: received * opened as u64 + threads * parameters.open_memory() + 8 * self.output_len() as u64,
         }
     }

@@ -53,6 +53,32 @@ pub(crate) struct Packing {
     pub(crate) columns: Columns,
 }
 
+/// Where results that follow each other go in the flat output.
+pub(crate) struct Places {
+    /// Runs of results: place of the first, and how many there are. Places are below 2^24 ([`crate::plan::MOST_RESULTS`]).
+    runs: Vec<(u32, u32)>,
+    /// From one place of a run to the next.
+    step: usize,
+}
+
+impl Places {
+    /// Puts values there.
+    pub(crate) fn put<T: Copy>(&self, mut values: &[T], output: &mut [T]) {
+        if self.runs.len() == values.len() {
+            return self.runs.iter().zip(values).for_each(|(&(place, _), &value)| output[place as usize] = value);
+        }
+        for &(place, count) in &self.runs {
+            let (now, later) = values.split_at(count as usize);
+            values = later;
+            let output = &mut output[place as usize..];
+            match self.step {
+                1 => output[..now.len()].copy_from_slice(now),
+                step => output.iter_mut().step_by(step).zip(now).for_each(|(place, &value)| *place = value),
+            }
+        }
+    }
+}
+
 /// Coordinates of a block of results.
 struct Block {
     tile: usize,
@@ -262,18 +288,21 @@ impl Packing {
     }
 
     /// The results in a reply, by rising coefficient: coefficients, and places in the flat output.
-    pub(crate) fn results(&self, reply: usize) -> (Vec<usize>, Vec<usize>) {
-        let used = self.used(reply);
-        let (mut positions, mut places) = (Vec::with_capacity(used), Vec::with_capacity(used));
+    pub(crate) fn results(&self, reply: usize) -> (Vec<usize>, Places) {
+        let (mut positions, mut runs) = (Vec::with_capacity(self.used(reply)), Vec::new());
         let step = self.correlation.column_step();
         if self.tiling.levels == 0 {
             for index in self.sums_of(reply) {
+                runs.reserve(self.extent(self.tile(self.block(index).tile).1)[0]);
                 self.each_row(index, |position, place, columns| {
-                    positions.extend((0..columns).map(|column| position + column * self.step));
-                    places.extend((0..columns).map(|column| place + column * step));
+                    match self.step {
+                        1 => positions.extend(position..position + columns),
+                        step => positions.extend((0..columns).map(|column| position + column * step)),
+                    }
+                    runs.push((place as u32, columns as u32));
                 });
             }
-            return (positions, places);
+            return (positions, Places { runs, step });
         }
         // Results of different sums alternate.
         let mut by_position = vec![None; self.degree];
@@ -284,13 +313,14 @@ impl Packing {
                 results.enumerate().for_each(|(column, result)| *result = Some((place + column * step) as u32));
             });
         }
+        runs.reserve_exact(positions.capacity());
         for (position, place) in by_position.into_iter().enumerate() {
             if let Some(place) = place {
                 positions.push(position);
-                places.push(place as usize);
+                runs.push((place, 1));
             }
         }
-        (positions, places)
+        (positions, Places { runs, step })
     }
 
     /// The rows of a sum's results: coefficient and place of the first, and how many there are.
@@ -413,9 +443,10 @@ mod tests {
                         let (positions, places) = packing.results(reply);
                         assert_eq!(positions.len(), packing.used(reply));
                         assert!(positions.is_sorted_by(|a, b| a < b) && positions.iter().all(|&at| at < DEGREE));
-                        for (position, place) in positions.into_iter().zip(places) {
-                            assert!(output[place].replace(merged[position]).is_none(), "a result comes twice");
-                        }
+                        let before = output.iter().flatten().count();
+                        let results: Vec<Option<i64>> = positions.iter().map(|&at| Some(merged[at])).collect();
+                        places.put(&results, &mut output);
+                        assert_eq!(output.iter().flatten().count(), before + results.len(), "a result comes twice");
                     }
                     let output: Option<Vec<i64>> = output.into_iter().collect();
                     assert_eq!(output.as_ref(), Some(&expected), "{layer:?} by {tiling:?}");

@@ -9,8 +9,9 @@ use rayon::prelude::*;
 
 use crate::blocks;
 use crate::error::{Error, Misuse};
-use crate::mail::{Inbox, Outbox};
+use crate::mail::{Inbox, Outbox, PER_MESSAGE};
 use crate::memory::Keep;
+use crate::packing::Places;
 use crate::plan::Plan;
 use crate::weights::{Coefficients, TransformedWeights};
 
@@ -34,6 +35,9 @@ pub(crate) fn outputs_at_once(sections: usize) -> usize {
 /// Tasks between two messages, per thread.
 pub(crate) const TASKS_PER_THREAD: usize = 4;
 
+/// Replies between two messages, per thread, where a task makes few: to wake a thread takes about as long as a task.
+const REPLIES_PER_THREAD: usize = 16;
+
 /// Receives a layer's input, replies with the client's share and returns the server's share of `W r`,
 /// `[plan.output_len()]` elements of Z_2^l, row-major.
 ///
@@ -54,15 +58,36 @@ pub fn evaluate(
     }
     let (channels, at_once) = (plan.packing().counts.channels, weights.sections());
     let mut output = vec![0; plan.output_len()];
-    let (mut inbox, mut outbox) = (Inbox::new(plan, at_once * channels), Outbox::new(plan));
+    let (mut inbox, mut outbox) = (Inbox::new(plan, inputs_waiting(plan, at_once)), Outbox::new(plan));
     for start in (0..plan.sections()).step_by(at_once) {
         let sections = start..plan.sections().min(start + at_once);
-        let inputs = inbox.read(channel, sections.len() * channels)?;
+        let inputs = match has_single_products(plan) {
+            true => Inputs::Packed(inbox.take(channel, sections.len())?),
+            false => Inputs::Read(inbox.read(channel, plan.parameters(), sections.len() * channels)?),
+        };
         let deliver = |reply: Reply| reply.deliver(channel, &mut outbox, &mut output);
-        Chunk { plan, weights, key, inputs, sections: sections.clone() }.evaluate(prg, deliver)?;
-        inbox.forget(sections.len() * channels);
+        Chunk { plan, weights, key, inputs, sections }.evaluate(prg, deliver)?;
     }
     Ok(output)
+}
+
+/// Whether each ciphertext meets one polynomial of weights alone, and each sum is one product: then a ciphertext is read when it is
+/// multiplied.
+pub(crate) fn has_single_products(plan: &Plan) -> bool {
+    let counts = plan.packing().counts;
+    counts.channels == 1 && counts.outputs == 1
+}
+
+/// Ciphertexts that are taken from the channel at once, for so many sections.
+pub(crate) fn inputs_waiting(plan: &Plan, sections: usize) -> usize {
+    if has_single_products(plan) { sections } else { PER_MESSAGE.min(sections * plan.packing().counts.channels) }
+}
+
+/// The ciphertexts of some sections.
+enum Inputs<'a> {
+    /// As they travel, by [`has_single_products`].
+    Packed(&'a [u8]),
+    Read(Vec<Ciphertext>),
 }
 
 /// Sections that are worked on at once, with their ciphertexts.
@@ -70,7 +95,7 @@ struct Chunk<'a> {
     plan: &'a Plan,
     weights: &'a TransformedWeights,
     key: &'a PublicKey,
-    inputs: &'a [Ciphertext],
+    inputs: Inputs<'a>,
     sections: Range<usize>,
 }
 
@@ -84,7 +109,7 @@ struct Task {
 /// A reply, finished.
 pub(crate) struct Reply {
     bytes: Vec<u8>,
-    places: Vec<usize>,
+    places: Places,
     shares: Vec<u64>,
 }
 
@@ -104,8 +129,8 @@ impl Reply {
         outbox: &mut Outbox<impl Iterator<Item = Range<usize>>>,
         output: &mut [u64],
     ) -> Result<(), Error> {
-        outbox.send(channel, &self.bytes)?;
-        self.places.into_iter().zip(self.shares).for_each(|(place, share)| output[place] = share);
+        outbox.send(channel, self.bytes)?;
+        self.places.put(&self.shares, output);
         Ok(())
     }
 }
@@ -119,7 +144,13 @@ impl Chunk<'_> {
         replies.resize_with(self.sections.len() * each, || None);
         let mut delivered = 0;
         let tasks = self.tasks();
-        for batch in tasks.chunks(TASKS_PER_THREAD * rayon::current_num_threads()) {
+        let replies_of = |task: &Task| task.sections.len() * task.replies.len();
+        let at_once = match (self.sections.len(), tasks.first()) {
+            (2.., Some(task)) => REPLIES_PER_THREAD.div_ceil(replies_of(task)).max(TASKS_PER_THREAD),
+            // Of a section, replies wait for no more than so many tasks: `Plan::server_memory` counts on it.
+            _ => TASKS_PER_THREAD,
+        };
+        for batch in tasks.chunks(at_once * rayon::current_num_threads()) {
             let seeded = |task: &'_ Task| task.replies().map(|_| prg.seed()).collect();
             let seeds: Vec<Vec<Seed>> = batch.iter().map(seeded).collect();
             let work = batch.par_iter().zip(seeds);
@@ -197,6 +228,34 @@ impl Chunk<'_> {
 
     /// For each of some blocks of outputs, the sums of these sections.
     fn sums(&self, sections: &[usize], outputs: Range<usize>) -> Result<Vec<Sum>, Error> {
+        match &self.inputs {
+            Inputs::Packed(bytes) => self.products(bytes, sections),
+            Inputs::Read(ciphertexts) => self.sums_of(ciphertexts, sections, outputs),
+        }
+    }
+
+    /// [`Chunk::sums`] of one product each.
+    fn products(&self, bytes: &[u8], sections: &[usize]) -> Result<Vec<Sum>, Error> {
+        let mut coefficients = Coefficients::default();
+        let [mut first, mut second] = [(); 2].map(|()| Values::default());
+        let weight = self.plan.packing().weight(sections[0], 0);
+        let mut residues = |prime, buffer| self.weights.residues(weight, prime, &mut coefficients, buffer);
+        let weights = [residues(0, &mut first)?, residues(1, &mut second)?];
+        let ciphertext_bytes = self.plan.parameters().ciphertext_bytes();
+        let product = |&section: &usize| {
+            let bytes = &bytes[(section - self.sections.start) * ciphertext_bytes..][..ciphertext_bytes];
+            Ok(Sum::product(bytes, &weights)?)
+        };
+        sections.iter().map(product).collect()
+    }
+
+    /// [`Chunk::sums`] of all ciphertexts.
+    fn sums_of(
+        &self,
+        ciphertexts: &[Ciphertext],
+        sections: &[usize],
+        outputs: Range<usize>,
+    ) -> Result<Vec<Sum>, Error> {
         let packing = self.plan.packing();
         let before = self.sections.start * packing.counts.channels;
         let index = |section: usize, output: usize| section * packing.counts.outputs + output;
@@ -212,7 +271,7 @@ impl Chunk<'_> {
         for channels in channels.chunks(CHANNELS_AT_ONCE) {
             let inputs = |&section: &usize| -> Vec<_> {
                 let first = index(section, outputs.start);
-                channels.iter().map(|&channel| &self.inputs[packing.input(first, channel) - before]).collect()
+                channels.iter().map(|&channel| &ciphertexts[packing.input(first, channel) - before]).collect()
             };
             let inputs: Vec<Vec<_>> = sections.iter().map(inputs).collect();
             for prime in 0..2 {
