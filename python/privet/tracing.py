@@ -17,7 +17,6 @@ span has the type alone, since a message may quote a peer.
 from __future__ import annotations
 
 import atexit
-import http.client
 import ipaddress
 import json
 import logging
@@ -371,6 +370,8 @@ class _Collector:
 
     def post(self, body: bytes) -> None:
         """Sends a body; `OSError` if it does not come through."""
+        import http.client  # It takes long to load, and most processes have no collector.
+
         link: http.client.HTTPConnection
         if self._tls is None:
             link = http.client.HTTPConnection(self._host, self._port, timeout=SEND_SECONDS)

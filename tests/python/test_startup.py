@@ -15,6 +15,8 @@ MODELS = {"altair", "google.protobuf", "highspy", "onnx", "onnxruntime", "vl_con
 SERVICE = {"aiohttp", "grpc", "prometheus_client", "ray"}
 NUMERICAL = {"numpy", "privet._native"}
 TERMINAL = {"rich", "typer"}
+COMPILED_BY = {"asyncio", "cryptography", "privet.service", "privet.suites"}
+"""Those that have a model compiled, in a process of its own."""
 
 MOST_RATIO = 30
 """CPU time of `privet --help` over that of an interpreter that does nothing; 15 was measured."""
@@ -44,10 +46,12 @@ def cpu_seconds(*arguments: str) -> float:
     [
         ("import privet", MODELS | SERVICE | TERMINAL | NUMERICAL),
         (HELP, MODELS | SERVICE | NUMERICAL),
-        ("import privet.runtime.process", MODELS | SERVICE | TERMINAL),
+        ("import privet.runtime.process", MODELS | SERVICE | TERMINAL | {"http.client"}),
         ("import privet.service.executor.process", MODELS | SERVICE | TERMINAL),
         ("import privet.cli.infer, privet.cli.prepare, privet.cli.dealer", MODELS | SERVICE),
         ("import privet.stream.workers", MODELS | SERVICE | TERMINAL),
+        ("import privet.service.worker", MODELS | SERVICE | TERMINAL | {"http.client"}),
+        ("import privet.runtime.compilation", MODELS | SERVICE | TERMINAL | COMPILED_BY),
     ],
 )
 def test_libraries_load_where_they_are_used(program: str, unused: set[str]) -> None:

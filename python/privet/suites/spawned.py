@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import IO, Any, TypeVar
 
 from privet.errors import LinkError
+from privet.start import START
 from privet.suites.base import Progress
 from privet.suites.ckks.program import raise_failure
 
 T = TypeVar("T")
 
-PYTHON_PARTY = (sys.executable, "-m", "privet.runtime.process")
+PYTHON_PARTY = (*START, "privet.runtime.process")
 
 
 class _Deaf(threading.local):

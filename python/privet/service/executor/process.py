@@ -16,6 +16,7 @@ from typing import Any
 from privet.errors import error_named
 from privet.logs import trace
 from privet.service import child
+from privet.start import START
 from privet.suites.spawned import deaf_to_ctrl_c
 
 START_SECONDS = 60.0
@@ -93,8 +94,7 @@ class WorkerProcess:
         with deaf_to_ctrl_c():
             transport, events = await loop.subprocess_exec(
                 lambda: _Events(loop),
-                sys.executable,
-                "-m",
+                *START,
                 "privet.service.worker",
                 stdin=PIPE,
                 stdout=PIPE,

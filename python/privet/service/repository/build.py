@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import json
 import os
-import sys
 from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -17,6 +16,7 @@ from privet.errors import ModelError, error_named
 from privet.service import child
 from privet.service.repository.config import MODEL_FILE, ModelConfig
 from privet.service.repository.files import Source
+from privet.start import START
 from privet.suites.spawned import deaf_to_ctrl_c
 
 SHARED = ("batch", "input_range", "sound", "reveal", "client_side")
@@ -40,8 +40,8 @@ class Builder:
             return await asyncio.to_thread(self._keep, source.onnx)
         with deaf_to_ctrl_c():
             process = await asyncio.create_subprocess_exec(
-                sys.executable,
-                *("-m", __package__),
+                *START,
+                "privet.runtime.compilation",
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
             )

@@ -1,7 +1,7 @@
-"""Compiles one version: `python -m privet.service.repository`, the process of a `Builder`.
+"""A compilation as a process of its own, which loads nothing of a service.
 
-Reads a job as JSON from standard input and prints what came of it: `{"folder": ...}` or
-`{"error": ..., "type": ...}`.
+`privet.service.repository` starts it. It reads a job as JSON from standard input and prints what
+came of it: `{"folder": ...}` or `{"error": ..., "type": ...}`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from privet.errors import PrivetError
-from privet.garbage import look_seldom
 from privet.runtime.calibration import read_samples
 from privet.runtime.catalog import compile_once
 
@@ -25,7 +24,6 @@ def build(model: str, programs: str, calibration: str | None, options: dict[str,
 
 def main() -> int:
     """Does the job on standard input."""
-    look_seldom()  # The compiler's modules are loaded next.
     try:
         answer = {"folder": str(build(**json.load(sys.stdin)))}
     except (PrivetError, OSError) as error:
