@@ -32,14 +32,21 @@ def by_jobs(of: type[Suite]) -> bool:
     return not in_sessions(of)
 
 
-SERVED = {suite_type.name: suite_type for suite_type in all_suites() if suite_type.served()}
+@cache
+def instances_of(of: type[Suite]) -> tuple[Suite, ...]:
+    """What can be offered of a suite, the way first that is preferred."""
+    return tuple(of.served())
+
+
+SERVED = {suite_type.name: suite_type for suite_type in all_suites() if instances_of(suite_type)}
 """The suites that a service can offer, by name."""
 
 
-def choices(of: type[Suite]) -> dict[str, tuple[Any, ...]]:
+@cache
+def choices(of: type[Suite]) -> Mapping[str, tuple[Any, ...]]:
     """The options in which what can be offered differs, with their values."""
     values_of = {
-        field.name: tuple(dict.fromkeys(getattr(suite, field.name) for suite in of.served()))
+        field.name: tuple(dict.fromkeys(getattr(suite, field.name) for suite in instances_of(of)))
         for field in fields_of(of)
     }
     return {name: values for name, values in values_of.items() if len(values) > 1}
@@ -55,7 +62,7 @@ def offered(of: type[Suite], limits: Mapping[str, Any]) -> list[Suite]:
     levels = limits.get(SECURITY)
     instances = [
         suite
-        for suite in of.served()
+        for suite in instances_of(of)
         if all(getattr(suite, name) in values for name, values in options.items())
         and (levels is None or suite.facts()[SECURITY] in levels)
     ]
@@ -104,7 +111,7 @@ def wishes() -> list[Entry]:
         suite
         for suite_type in SERVED.values()
         if by_jobs(suite_type)
-        for suite in suite_type.served()
+        for suite in instances_of(suite_type)
     ]
     entries = []
     for name, about in JOB_FACTS.items():
