@@ -11,7 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ..mutation.tests import Test
+from ..mutation.tests import Test, target
 
 LIST = Path(__file__).with_name("attacks.toml")
 
@@ -71,8 +71,7 @@ def commands(names: Sequence[str]) -> Iterator[tuple[list[str], str, set[str]]]:
             yield [*go, "./" + place.removeprefix("ckks/")], "ckks", set(tests)
             continue
         crate, suite = place.split("::")
-        target = ["--lib"] if suite == "lib" else ["--test", suite]
-        build = ["test", "--release", "--locked", "-p", f"privet-{crate}", *target]
+        build = ["test", "--release", "--locked", *target(crate, suite)]
         paths = [name.split("::", 2)[2] for name in tests]
         yield [cargo, *build, "--", "--exact", *paths], ".", set(tests)
 

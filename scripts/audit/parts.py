@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from ..mutation.tests import target
 from . import attacks
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -73,7 +74,7 @@ def transcripts(effort: Effort) -> Iterator[Check]:
         ("ot", "secrecy"),
         ("shark", "privacy"),
     ):
-        words = ["test", "--release", "--locked", "-p", f"privet-{crate}", "--test", "whole", name]
+        words = ["test", "--release", "--locked", *target(crate, "whole"), name]
         yield call(f"transcripts: {crate}", [CARGO, *words])
 
 

@@ -14,6 +14,9 @@ from pathlib import Path
 
 PROFILE = Path(__file__).with_name("profile.toml")
 
+OUTSIDE = ("gmw", "suites")
+"""Crates whose suite `whole` is in a package of its own."""
+
 
 class Verdict(Enum):
     """What running one test came to."""
@@ -94,8 +97,7 @@ class Test:
             return [sys.executable, "-m", "pytest", *quiet, self.name]
         crate, suite, path = self.name.split("::", 2)
         cargo = [os.environ.get("CARGO", "cargo"), "test", "--profile", "mutation"]
-        target = ["--lib"] if suite == "lib" else ["--test", suite]
-        cargo += ["--config", str(PROFILE), "-p", f"privet-{crate}", *target]
+        cargo += ["--config", str(PROFILE), *target(crate, suite)]
         return [*cargo, "--", "--exact", path]
 
     def run(self, tree: Path, build: Path, limit_seconds: float) -> Outcome:
@@ -144,3 +146,11 @@ class Test:
         if status != 0 and re.search(failed, output, re.MULTILINE):
             return Verdict.FAILED
         return Verdict.UNCLEAR
+
+
+def target(crate: str, suite: str) -> list[str]:
+    """What has cargo build a suite of a crate's tests alone."""
+    if suite == "lib":
+        return ["-p", f"privet-{crate}", "--lib"]
+    is_outside = suite == "whole" and crate in OUTSIDE
+    return ["-p", f"privet-{crate}-tests" if is_outside else f"privet-{crate}", "--test", suite]

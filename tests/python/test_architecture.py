@@ -64,8 +64,9 @@ def test_this_repository_runs_one_way(capsys: pytest.CaptureFixture[str]) -> Non
 
 def test_every_crate_has_a_place() -> None:
     names = {crate for row in LAYERS["crates"] for crate in row}
-    manifests = [*ROOT.glob("crates/*/Cargo.toml"), *ROOT.glob("benches/*/Cargo.toml")]
-    assert names == {f"privet-{path.parent.name}" for path in manifests}
+    places = ("crates/*/Cargo.toml", "crates/*/tests/Cargo.toml", "benches/*/Cargo.toml")
+    manifests = [tomllib.loads(path.read_text()) for place in places for path in ROOT.glob(place)]
+    assert names == {manifest["package"]["name"] for manifest in manifests}
 
 
 def test_a_crate_may_use_what_lies_below() -> None:
