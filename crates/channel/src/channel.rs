@@ -66,8 +66,9 @@ impl Channel {
         let bytes = parts.iter().map(|part| part.as_ref().len()).sum();
         let length = u32::try_from(bytes).map_err(|_| Misuse::MessageTooLong { bytes, limit: u32::MAX as usize })?;
         let header = Header { kind: Kind::Data, length };
-        self.write(&header.to_bytes())?;
-        parts.iter().try_for_each(|part| self.write(part.as_ref()))?;
+        let mut deadline = None;
+        self.write(&header.to_bytes(), &mut deadline)?;
+        parts.iter().try_for_each(|part| self.write(part.as_ref(), &mut deadline))?;
         self.cost.bytes_sent += (HEADER_BYTES + bytes) as u64;
         self.cost.messages_sent += 1;
         self.turned = true;
@@ -218,17 +219,18 @@ impl Channel {
         })
     }
 
-    /// Gathers bytes, and writes what has gathered when it is much.
-    fn write(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
+    /// Gathers bytes, and writes what has gathered when it is much. The deadline of a message begins with the first of it that
+    /// is written.
+    fn write(&mut self, mut bytes: &[u8], deadline: &mut Option<Deadline>) -> Result<(), Error> {
         if self.gathered.len() + bytes.len() > GATHER_BYTES {
-            let mut deadline = Deadline::after(self.timeout, TAKING);
+            let deadline = deadline.get_or_insert_with(|| Deadline::after(self.timeout, TAKING));
             let (now, later) = bytes.split_at(bytes.len().min(GATHER_BYTES - self.gathered.len()));
             self.gathered.extend_from_slice(now);
-            let mut written = self.transport.write(&self.gathered, &mut deadline);
+            let mut written = self.transport.write(&self.gathered, deadline);
             self.gathered.clear();
             bytes = later;
             if written.is_ok() && bytes.len() >= GATHER_BYTES {
-                written = self.transport.write(bytes, &mut deadline);
+                written = self.transport.write(bytes, deadline);
                 bytes = &[];
             }
             self.noted(written)?;

@@ -65,6 +65,7 @@ impl Places {
     /// Puts values there.
     pub(crate) fn put<T: Copy>(&self, mut values: &[T], output: &mut [T]) {
         if self.runs.len() == values.len() {
+            // Runs of one, whose step may be none.
             return self.runs.iter().zip(values).for_each(|(&(place, _), &value)| output[place as usize] = value);
         }
         for &(place, count) in &self.runs {
@@ -293,7 +294,8 @@ impl Packing {
         let step = self.correlation.column_step();
         if self.tiling.levels == 0 {
             for index in self.sums_of(reply) {
-                runs.reserve(self.extent(self.tile(self.block(index).tile).1)[0]);
+                let [_, columns] = self.extent(self.tile(self.block(index).tile).1);
+                runs.reserve_exact(self.summed(index) / columns);
                 self.each_row(index, |position, place, columns| {
                     match self.step {
                         1 => positions.extend(position..position + columns),

@@ -44,7 +44,7 @@ pub fn maxima<E>(
 ) -> Result<Vec<u64>, E> {
     let mut sizes = groups.runs();
     let mut left = groups.gather(x);
-    while sizes.iter().any(|&(size, _)| size > 1) {
+    while sizes.iter().any(|&(size, count)| size > 1 && count > 0) {
         let differences = differences(&left, &sizes, |a, b| ring.reduce(a.wrapping_sub(b)));
         let gains = gains(&differences)?;
         left = winners(&left, &sizes, &gains, |b, gain| ring.reduce(b.wrapping_add(gain)));

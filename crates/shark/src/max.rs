@@ -92,7 +92,7 @@ impl Tournament {
             let places: Vec<u64> = groups.sizes().flat_map(|size| 0..size as u64).collect();
             Values::public(party.key(), &places)
         });
-        while sizes.iter().any(|(size, _)| *size > 1) {
+        while sizes.iter().any(|&(size, count)| size > 1 && count > 0) {
             let relu = self.relu();
             let mut all = differences(&values, &sizes);
             if let Some(places) = positions.take() {

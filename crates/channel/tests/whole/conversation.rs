@@ -270,6 +270,18 @@ fn a_peer_that_takes_nothing_is_given_up_in_time() {
 }
 
 #[test]
+fn a_message_is_too_long_by_the_sum_of_its_parts() {
+    let (mut a, mut b) = privet_channel::pair();
+    let part = vec![0; 1 << 20];
+    let before = a.cost();
+    let error = a.send_parts(&vec![&part; 1 << 12]).expect_err("4 GiB");
+    assert_eq!(error, Misuse::MessageTooLong { bytes: 1 << 32, limit: u32::MAX as usize }.into());
+    assert_eq!(a.cost(), before);
+    a.send_parts(&[&part[..1], &[], &part[..2]]).and_then(|()| a.flush()).expect("the channel goes on");
+    assert_eq!(b.recv(3).expect("a message"), [0; 3]);
+}
+
+#[test]
 fn errors_say_what_to_do() {
     let wrong = Error::from(PeerMisbehaved::WrongLength { expected: 8, actual: 9 }).to_string();
     assert!(wrong.contains("8 bytes was due") && wrong.contains("same version"), "{wrong}");
