@@ -6,8 +6,6 @@ import time
 
 from privet.runtime.idle import LIFE_SECONDS, IdleLinks
 
-NOW = time.monotonic()
-
 
 class Link:
     """A connection, broken or not."""
@@ -27,7 +25,7 @@ def test_whoever_has_been_idle_longest_goes_first_and_of_a_peer_that_has_its_sha
 
     def add(name: str) -> list[str]:
         before = {key for key, link in links.items() if link.is_broken}
-        assert idle.add(name, name[0], links[name], NOW)
+        assert idle.add(name, name[0], links[name], time.monotonic())
         return sorted({key for key, link in links.items() if link.is_broken} - before)
 
     assert [add(name) for name in ("a1", "b1", "a2")] == [[], [], []]
@@ -42,7 +40,7 @@ def test_what_is_not_idle_is_not_broken() -> None:
     idle: IdleLinks = IdleLinks(2)
     links = [Link() for _ in range(2)]
     for name, link in zip("ab", links, strict=True):
-        idle.add(name, name, link, NOW)
+        idle.add(name, name, link, time.monotonic())
     assert idle.take("a")
     idle.end(lambda name: name == "c")
     assert [link.is_broken for link in links] == [False, False]
@@ -52,12 +50,12 @@ def test_what_is_not_idle_is_not_broken() -> None:
 
 
 def test_nothing_is_kept_that_cannot_be_broken_or_where_there_is_no_room() -> None:
-    assert not IdleLinks(2).add("a", "a", None, NOW)
-    assert not IdleLinks(0).add("a", "a", Link(), NOW)
+    assert not IdleLinks(2).add("a", "a", None, time.monotonic())
+    assert not IdleLinks(0).add("a", "a", Link(), time.monotonic())
     one: IdleLinks = IdleLinks(1)
     first, second = Link(), Link()
-    assert one.add("a", "a", first, NOW)
-    assert one.add("b", "a", second, NOW)
+    assert one.add("a", "a", first, time.monotonic())
+    assert one.add("b", "a", second, time.monotonic())
     assert (first.is_broken, second.is_broken) == (True, False)
 
 
@@ -65,15 +63,15 @@ def test_a_connection_is_given_up_for_a_peer_that_comes() -> None:
     idle = IdleLinks(4)
     links = {name: Link() for name in ("a1", "b1", "b2")}
     for name, link in links.items():
-        idle.add(name, name[0], link, NOW)
+        idle.add(name, name[0], link, time.monotonic())
     assert [idle.give_up("c"), idle.give_up("b"), idle.give_up()] == [False, True, True]
     assert [link.is_broken for link in links.values()] == [True, True, False]
 
 
 def test_nothing_is_kept_that_is_old_or_after_the_end() -> None:
     idle, link = IdleLinks(4), Link()
-    assert not idle.add("old", "a", Link(), NOW - LIFE_SECONDS - 1)
-    assert idle.add("new", "a", link, NOW)
+    assert not idle.add("old", "a", Link(), time.monotonic() - LIFE_SECONDS - 1)
+    assert idle.add("new", "a", link, time.monotonic())
     idle.close()
     assert link.is_broken
-    assert not idle.add("late", "a", Link(), NOW)
+    assert not idle.add("late", "a", Link(), time.monotonic())
