@@ -170,7 +170,8 @@ fn a_link_on_which_the_dealer_is_silent_keeps_nobody_waiting_for_long() {
         let (dealer, kept) = (Arc::clone(&dealer), Arc::clone(&kept));
         thread::spawn(move || {
             // It deals once, and then the link is open and says nothing.
-            kept.lock().expect("no panic").extend(dealer.serve(far)?.link);
+            let deal = dealer.serve(far)?;
+            kept.lock().expect("no panic").extend(deal.link);
             Ok::<_, Error>(())
         });
         Ok(near)
