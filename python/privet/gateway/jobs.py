@@ -260,7 +260,9 @@ class ClientJob:
             self.error = error
             _log.info("attempt %s failed: %s", attempt.lease.job, error)
             # Other failures of a link or a peer are for the service to judge: it may run it again.
-            if not isinstance(error, PeerError) or isinstance(error, FATAL):
+            # Of a service that is gone nobody speaks any more, whoever has its workers' ports now.
+            is_of_peer = isinstance(error, PeerError)
+            if not is_of_peer or (isinstance(error, FATAL) and not self.is_lost):
                 self._fatal = error
         except Exception as error:
             _log.exception("attempt %s failed", attempt.lease.job)

@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import pytest
 
-from privet.errors import JobFailed, LinkError, MaterialError, PrivetError
+from privet.errors import JobFailed, LinkError, MaterialError, PeerMisbehaved, PrivetError
 from privet.gateway import jobs
 from privet.gateway.jobs import Request
 
@@ -27,9 +27,10 @@ class Attempt:
 class Executor:
     """Runs attempts that end after `seconds` with the word of the worker."""
 
-    def __init__(self, seconds: float) -> None:
+    def __init__(self, seconds: float, stopped: PrivetError | None = None) -> None:
         self.worker_client = None
         self.seconds = seconds
+        self.stopped = stopped or LinkError("the link was stopped")
 
     async def prepare(self, attempt: Attempt) -> str:
         try:
@@ -37,7 +38,17 @@ class Executor:
                 await attempt.stopped.wait()
         except TimeoutError:
             raise MaterialError("the weights have to be fetched first") from None
-        raise LinkError("the link was stopped")
+        raise self.stopped
+
+
+def job(executor: Executor) -> Request:
+    """A request with an attempt under way."""
+    placeholder = cast(Any, SimpleNamespace())
+    request = Request(
+        "a", placeholder, placeholder, cast(Any, executor), [placeholder], lambda _: None
+    )
+    request._begin(cast(Any, SimpleNamespace(phase="prepare", job="a/pre#1", suite="gmw")))
+    return request
 
 
 @pytest.mark.parametrize(
@@ -52,15 +63,32 @@ def test_the_reason_from_the_worker_counts_though_that_of_the_service_arrives_fi
     monkeypatch.setattr(jobs, "LAST_WORDS_SECONDS", 0.2)
 
     async def act() -> None:
-        executor = cast(Any, Executor(seconds))
-        placeholder = cast(Any, SimpleNamespace())
-        request = Request("a", placeholder, placeholder, executor, [placeholder], lambda _: None)
-        request._begin(cast(Any, SimpleNamespace(phase="prepare", job="a/pre#1", suite="gmw")))
+        request = job(Executor(seconds))
         await asyncio.sleep(0)
         request.end("failed", "the session failed")
         with pytest.raises(ends):
             async with asyncio.timeout(10):
                 await request.results()
         assert not request.attempts
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize(
+    ("lost", "ends"), [(True, JobFailed), (False, PeerMisbehaved)], ids=["gone", "there"]
+)
+def test_who_has_the_port_of_a_worker_of_a_service_that_is_gone_does_not_speak_for_it(
+    monkeypatch: pytest.MonkeyPatch, lost: bool, ends: type[PrivetError]
+) -> None:
+    """The request failed for good, in place of being asked anew of the service that followed."""
+    monkeypatch.setattr(jobs, "Attempt", Attempt)
+
+    async def act() -> None:
+        request = job(Executor(60.0, PeerMisbehaved("the certificate is of another authority")))
+        await asyncio.sleep(0)
+        request.end("timed out", "it is gone", lost=lost)
+        with pytest.raises(ends):
+            async with asyncio.timeout(10):
+                await request.results()
 
     asyncio.run(act())

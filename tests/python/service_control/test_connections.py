@@ -248,6 +248,8 @@ def test_sighup_ends_no_process_that_reads_files_again_later_or_did_before() -> 
     code = """
 import asyncio, os, signal
 from privet.runtime import hangup
+# As a program that was not started by `nohup`.
+signal.signal(signal.SIGHUP, signal.SIG_DFL)
 hangup.hold()
 os.kill(os.getpid(), signal.SIGHUP)
 heard = asyncio.Event()
