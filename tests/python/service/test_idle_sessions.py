@@ -3,36 +3,18 @@
 from __future__ import annotations
 
 import os
-from typing import Any
 
 import pytest
+from tests.python.service.test_admission import Bound, Link
 
 from privet.errors import Short
 from privet.runtime import PhaseCost
 from privet.runtime.idle import IdleLinks
 from privet.service import admission as module
 from privet.service.admission import Admission, ClientSession
-from privet.service.confinement import MemoryBound
 from privet.service.executor.grant import Grant
 
 REPORT = "what it took"
-
-
-class Link:
-    """A connection, broken or not."""
-
-    def __init__(self) -> None:
-        self.is_broken = False
-
-    def stop(self) -> None:
-        self.is_broken = True
-
-
-class Bound(MemoryBound):
-    """A bound on memory beyond all that a process that tests other things as well may take."""
-
-    def __init__(self, _: int, *arguments: Any) -> None:
-        super().__init__(1 << 45, *arguments)
 
 
 @pytest.fixture
