@@ -41,11 +41,10 @@ class IdleLinks:
         with self._lock:
             if not self._most:
                 return False
-            own = [other for other, (whose, _) in self._links.items() if whose == peer]
-            if own and SHARE * len(own) >= self._most:
-                self._stop(own[0])
-            elif len(self._links) >= self._most:
-                self._stop(next(iter(self._links)))
+            own = [other for other, (owner, _) in self._links.items() if owner == peer]
+            has_its_share = own and SHARE * len(own) >= self._most
+            if has_its_share or len(self._links) >= self._most:
+                self._stop(own[0] if has_its_share else next(iter(self._links)))
             self._links[key] = peer, link
             return True
 

@@ -22,7 +22,8 @@ from privet.suites.costs import PhaseCost, read_report
 from privet.suites.single import Gate
 
 LINGER_SECONDS = 2.0
-"""How long a client of a suite without material may keep its connection once its job is done."""
+"""How long a client may keep its connection once its job is done, where that does not stay for the
+next."""
 
 BRIEF_SECONDS = 0.25
 """A job that ends sooner after its client's request is reported once: each event wakes the control
@@ -200,10 +201,9 @@ class Admission:
         """Keeps a session whose job is about to be reported as done; whether it does. What has been
         offered since the session began, it would not know."""
         with self._lock:
-            is_current = session.generation == self.generation
-            few = session.threads <= MOST_IDLE_THREADS
-            keeps = is_current and few
-            return keeps and self.idle.add(session, session.client, session.link, session.since)
+            if session.generation != self.generation or session.threads > MOST_IDLE_THREADS:
+                return False
+            return self.idle.add(session, session.client, session.link, session.since)
 
     def failed(self, lease: Lease, error: PrivetError) -> None:
         """The session of the job failed."""
