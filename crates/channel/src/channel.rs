@@ -168,6 +168,11 @@ impl Channel {
         Ok(self)
     }
 
+    /// Whether the peer, whose turn it is not, has said nothing and has not left, as far as this side can tell without waiting.
+    pub fn is_quiet(&self) -> bool {
+        self.failure.is_none() && self.transport.is_quiet()
+    }
+
     /// What ends this channel from another thread; `None` in memory. Shape the channel first.
     ///
     /// # Errors

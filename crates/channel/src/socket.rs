@@ -75,6 +75,11 @@ impl Socket {
         Ok(read && ready.intersects(PollFlags::IN | PollFlags::ERR | PollFlags::HUP))
     }
 
+    /// Whether there is nothing to read: no byte, no end and no failure.
+    pub fn is_quiet(&self) -> bool {
+        matches!(poll_for(&mut [PollFd::new(&self.0, PollFlags::IN)], Duration::ZERO), Ok(false))
+    }
+
     /// Tells the peer that nothing more comes.
     pub fn end_sending(&self) {
         // A peer that is gone needs not be told.

@@ -30,6 +30,12 @@ pub(crate) trait Transport: Send {
         Err(Misuse::InMemory.into())
     }
 
+    /// Whether the peer has neither ended the link nor sent anything that is not taken in yet, as far as this side can tell
+    /// without waiting.
+    fn is_quiet(&self) -> bool {
+        true
+    }
+
     /// What ends the link from another thread, if it is a socket; asked for once the link is shaped.
     fn stopper(&self) -> Result<Option<Stopper>, Error> {
         Ok(None)

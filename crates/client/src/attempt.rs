@@ -111,8 +111,7 @@ impl Attempt<'_> {
         let dealer = self.plan.is_dealt().then(|| self.dealer()).transpose()?;
         let named = dealer.as_ref().map(|(host, port)| format!("{host}:{port}"));
         let peer = (lease.host.clone(), lease.port, named);
-        if let Some(mut session) = sessions.take(&peer) {
-            session.resume(seconds(lease.seconds)?);
+        if let Some(mut session) = sessions.take(&peer, seconds(lease.seconds)?) {
             match work(&mut session) {
                 Ok(result) => {
                     sessions.put(peer, session);

@@ -16,12 +16,18 @@ pub(crate) type Peer = (String, u16, Option<String>);
 pub(crate) struct Sessions(Mutex<Vec<(Peer, Instant, session::Client)>>);
 
 impl Sessions {
-    /// The session with `peer` that was used last, if there is one. Those that have been idle for long end.
-    pub(crate) fn take(&self, peer: &Peer) -> Option<session::Client> {
+    /// The session with `peer` that was used last of those that the worker has not ended, if there is one; a wait for any one
+    /// message of its next job is bounded by `timeout`. Those that have been idle for long end.
+    pub(crate) fn take(&self, peer: &Peer, timeout: Duration) -> Option<session::Client> {
         let mut idle = self.idle();
         idle.retain(|(_, since, _)| since.elapsed() < IDLE);
-        let place = idle.iter().rposition(|(with, _, _)| with == peer)?;
-        Some(idle.remove(place).2)
+        while let Some(place) = idle.iter().rposition(|(with, _, _)| with == peer) {
+            let (_, _, mut session) = idle.remove(place);
+            if session.resume(timeout) {
+                return Some(session);
+            }
+        }
+        None
     }
 
     /// Keeps a session whose job went well.

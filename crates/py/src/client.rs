@@ -138,13 +138,11 @@ impl Client {
         })
     }
 
-    /// Takes up an idle session for another job; `timeout` in seconds bounds the wait for any one message of it.
-    fn resume(&self, py: Python<'_>, timeout: f64) -> Result<(), Failure> {
+    /// Takes up an idle session for another job; `timeout` in seconds bounds the wait for any one message of it. Whether the
+    /// server has not ended it, as far as this side can tell without asking.
+    fn resume(&self, py: Python<'_>, timeout: f64) -> Result<bool, Failure> {
         let timeout = duration(timeout)?;
-        self.0.with(py, |session| {
-            session.resume(timeout);
-            Ok(())
-        })
+        self.0.with(py, |session| Ok(session.resume(timeout)))
     }
 
     /// Whether the server had ended the session before it answered anything since it was resumed.

@@ -212,10 +212,9 @@ class Attempt:
         client = self._worker_client
         # A store that is opened anew has sessions of its own.
         key = (self.lease.host, self.lease.port, self._dealer, client.store)
-        session, was_left = client.idle.take(key), False
+        session, was_left = self._take_idle(key), False
         if session is not None:
             try:
-                session.resume(self.lease.seconds)
                 self._attach(session)
                 return self._work(key, session, work)
             except LinkError:
@@ -229,6 +228,15 @@ class Attempt:
             if was_left and self.lease.material:
                 client.store.discard([self.lease.material])
             raise
+
+    def _take_idle(self, key: Hashable) -> Session | None:
+        """A session that is kept and that the worker has not ended, as far as one can see."""
+        idle = self._worker_client.idle
+        while (session := idle.take(key)) is not None:
+            if session.resume(self.lease.seconds):
+                return session
+            session.leave()
+        return None
 
     def _work(
         self,

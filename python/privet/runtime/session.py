@@ -122,9 +122,10 @@ class Session(Line):
         store = self._store().native
         self.native = _native.Client(self.connection, store, self._dialer, self._keeps)
 
-    def resume(self, timeout: float) -> None:
-        """Takes up the session for another job, with another timeout."""
-        self.native.resume(timeout)
+    def resume(self, timeout: float) -> bool:
+        """Takes up the session for another job, with another timeout. Whether the server has not
+        ended it, as far as this side can tell without asking."""
+        return self.native.resume(timeout)
 
     def reopen(self) -> None:
         """Leaves a connection that may have broken, and connects again."""

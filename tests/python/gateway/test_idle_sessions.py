@@ -73,6 +73,13 @@ def infer(attempt: Callable[..., Attempt], compiled: Compiled, material: str) ->
     return attempt(phase="infer", material=material).infer(portion.payload)[0][0]
 
 
+@pytest.fixture
+def late(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Workers end sessions right after the client has looked whether they have."""
+    resume = Session.resume
+    monkeypatch.setattr(Session, "resume", lambda *arguments: resume(*arguments) or True)
+
+
 def break_connections(server: Server) -> None:
     """As a worker does with sessions that are idle."""
     for _, stopper in list(server._acceptor._open.values()):
@@ -89,13 +96,23 @@ def test_jobs_one_after_the_other_take_one_connection(
     assert len(sessions) == 1
 
 
+@pytest.mark.parametrize("is_late", [False, True])
 def test_a_connection_that_the_worker_has_ended_costs_no_material(
-    attempt: Callable[..., Attempt], compiled: Compiled, server: Server, sessions: list[Session]
+    attempt: Callable[..., Attempt],
+    compiled: Compiled,
+    server: Server,
+    sessions: list[Session],
+    request: pytest.FixtureRequest,
+    is_late: bool,
 ) -> None:
+    if is_late:
+        request.getfixturevalue("late")
     material, _ = attempt().prepare()
     break_connections(server)
     assert infer(attempt, compiled, material) == material
     assert len(sessions) == 2
+    # Whether it asked where nobody was.
+    assert sessions[0].was_left == is_late
     break_connections(server)
     assert attempt().prepare()[0] != material
     with pytest.raises(MaterialError, match="used"):
@@ -154,6 +171,7 @@ def test_sessions_that_are_idle_for_long_are_left() -> None:
     assert left == ["a", "b"]
 
 
+@pytest.mark.usefixtures("late")
 def test_a_half_whose_yes_was_lost_does_not_stay(
     attempt: Callable[..., Attempt],
     compiled: Compiled,

@@ -253,6 +253,10 @@ impl Transport for Session {
         Ok(())
     }
 
+    fn is_quiet(&self) -> bool {
+        !self.ended && self.fresh.is_empty() && self.socket.is_quiet()
+    }
+
     fn stopper(&self) -> Result<Option<Stopper>, Error> {
         self.socket.stopper().map(Some)
     }

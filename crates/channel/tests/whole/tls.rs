@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Authority, SOON, meet, together};
 use privet_channel::tls::{Identity, Listener, Trust, connect};
-use privet_channel::{Error, Io, Misuse, PeerMisbehaved};
+use privet_channel::{Channel, Error, Io, Misuse, PeerMisbehaved};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose, date_time_ymd,
@@ -53,6 +53,31 @@ fn each_side_learns_who_the_other_is() {
     assert_eq!((server.peer(), server.peer_name()), (Some(alice.fingerprint()), Some("alice")));
     assert_ne!(alice.fingerprint(), bob.fingerprint());
     assert_eq!(alice.fingerprint().to_string().len(), 64);
+}
+
+#[test]
+fn a_side_sees_without_waiting_that_the_other_has_spoken_or_left() {
+    let authority = Authority::new("authority");
+    let trust = authority.trust();
+    let (alice, bob) = (authority.identity("alice"), authority.identity("bob"));
+    let (client, server) = meet((&alice, &trust), (&bob, &trust));
+    let (mut client, mut server) = (client.expect("a channel"), server.expect("a channel"));
+    let await_news = |client: &Channel| {
+        let limit = Instant::now() + SOON;
+        while client.is_quiet() && Instant::now() < limit {
+            thread::yield_now();
+        }
+        !client.is_quiet()
+    };
+    assert!(client.is_quiet());
+    server.send(b"a word").and_then(|()| server.flush()).expect("sent");
+    assert!(await_news(&client));
+    assert_eq!(client.recv(6).expect("received"), b"a word");
+    assert!(client.is_quiet());
+    drop(server);
+    assert!(await_news(&client));
+    assert_eq!(client.recv(6), Err(Io::Disconnected.into()));
+    assert!(!client.is_quiet());
 }
 
 #[test]

@@ -75,13 +75,16 @@ impl Client {
 
     /// Takes up a session that was idle for another job, with a server that [ends idle sessions](super::Server::ending_after):
     /// a wait for any one message is bounded by `timeout` from now on, and neither keys nor state of an earlier job are used.
-    pub fn resume(&mut self, timeout: Duration) {
+    /// Whether the server has not ended it, as far as this side can tell without asking.
+    #[must_use]
+    pub fn resume(&mut self, timeout: Duration) -> bool {
         self.channel.set_timeout(timeout);
         if let Some(dealer) = &self.dealer {
             dealer.set_timeout(timeout);
         }
         (self.state, self.sequence) = Default::default();
         self.resumed = Some(self.channel.cost().bytes_received);
+        self.channel.is_quiet()
     }
 
     /// Whether the server had ended the session, or its process, before it answered anything since the session was taken up

@@ -27,9 +27,9 @@ fn a_session_serves_one_job_after_the_other_with_keys_of_their_own() {
         let mut client = Client::new(channel, ours.store()).expect("a greeting");
         for _ in 0..2 {
             let id = prepare(&mut client, &plan);
-            client.resume(PATIENCE);
+            assert!(client.resume(PATIENCE));
             infer(&mut client, &CHOICE, &plan, &id);
-            client.resume(PATIENCE);
+            assert!(client.resume(PATIENCE));
         }
         client.close().expect("a goodbye");
     });
@@ -52,7 +52,7 @@ fn a_server_ends_a_session_that_is_idle_without_an_error() {
         prepare(&mut client, &plan);
         let since = Instant::now();
         thread::sleep(3 * soon);
-        client.resume(PATIENCE);
+        assert!(client.resume(PATIENCE));
         let failed = client.prepare(&plan, &mut Silent).map(drop);
         assert!(failed.is_err() && since.elapsed() < PATIENCE, "{failed:?}");
         client.was_left()
@@ -73,7 +73,7 @@ fn hung_up(ours: &StoreFolder, plan: &Plan, id: &MaterialId, resumes: bool) -> (
         });
         let mut client = Client::new(near, ours.store()).expect("a greeting");
         if resumes {
-            client.resume(PATIENCE);
+            assert!(client.resume(PATIENCE));
         }
         let error = client.infer(plan, id, &CHOICE.case.inputs, &mut Silent).map(drop).expect_err("nobody is there");
         (error, client.was_left())
@@ -110,7 +110,7 @@ fn material_of_which_the_server_has_said_yes_is_spent_in_a_session_that_was_take
             far.send(b"{}").and_then(|()| far.flush()).expect("a yes");
         });
         let mut client = Client::new(near, ours.store()).expect("a greeting");
-        client.resume(PATIENCE);
+        assert!(client.resume(PATIENCE));
         let failed = client.infer(&plan, &id, &CHOICE.case.inputs, &mut Silent).map(drop);
         assert!(failed.is_err() && !client.was_left(), "{failed:?}");
     });
