@@ -170,10 +170,11 @@ class StreamPlan:
     def forecast(self) -> str: ...
 
 class StreamServer:
-    def __new__(cls, public: bytes, weights: bytes, config: str, guard: Guard) -> StreamServer: ...
+    def __new__(cls, public: bytes, weights: bytes, guard: Guard) -> StreamServer: ...
     def serve(
         self,
         connection: Connection,
+        config: str,
         on_event: Callable[[str, str | None], None],
         on_entry: Callable[[str, Any, str], None] | None = None,
         gate: Callable[[str, str | None, str | None, str | None], str | None] | None = None,

@@ -27,6 +27,8 @@ from privet.suites import Stream
 __all__ = ["key_folder"]
 
 STREAM = 'suites = ["stream"]\ninput_range = [-1, 1]\n'
+CODED = 'cipher = ["paillier"]\nkey_bits = [2048]\n'
+PAILLIER = ("--cipher", "paillier", "--key-bits")
 ABSENT = 3.0
 
 
@@ -48,10 +50,11 @@ def put(repository: Path, name: str, compiled: Compiled, config: str) -> None:
 def service(
     tmp_path_factory: pytest.TempPathFactory, key_folder: Path, compiled: Compiled
 ) -> Iterator[Scene]:
-    """A service of a network in suite `stream` under either cipher, and one in suite `gmw`."""
+    """A service of a network in suite `stream` in every way and in a single one, and one in suite
+    `gmw`."""
     folder = tmp_path_factory.mktemp("service")
     put(folder / "repository", "flow", compiled, STREAM)
-    put(folder / "repository", "coded", compiled, STREAM + 'cipher = ["paillier"]\n')
+    put(folder / "repository", "coded", compiled, STREAM + CODED)
     put_digits(folder / "repository")
     options = ("--cores", 2, "--memory", "2GiB", "--absent", ABSENT, "--reveal-values")
     with serving(folder, key_folder, *options) as scene:
@@ -65,10 +68,11 @@ def ask(scene: Scene, model: str, *words: object, code: int = 0) -> dict[str, An
 
 
 @pytest.mark.parametrize(
-    ("model", "words"), [("flow", ()), ("coded", ("--cipher", "paillier", "--key-bits", "2048"))]
+    ("model", "words"),
+    [("flow", ()), ("flow", (*PAILLIER, 3072)), ("coded", (*PAILLIER, 2048))],
 )
 def test_a_stream_is_asked_like_any_model(
-    service: Scene, compiled: Compiled, tmp_path: Path, model: str, words: tuple[str, ...]
+    service: Scene, compiled: Compiled, tmp_path: Path, model: str, words: tuple[object, ...]
 ) -> None:
     x = np.random.default_rng(2).uniform(-1, 1, (1, 6))
     np.save(tmp_path / "x.npy", x)
@@ -80,6 +84,21 @@ def test_a_stream_is_asked_like_any_model(
     assert answer["offline"]["bytes_client"] > 0
     assert answer["online"]["bytes_client"] > 0
     assert (answer["ready"], answer["material"]) == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("words", "reason"),
+    [
+        ((*PAILLIER, 3072), "does not serve key_bits 3072; it serves 2048"),
+        ((), "does not serve cipher bfv; it serves paillier"),
+    ],
+)
+def test_a_cipher_that_the_owner_does_not_allow_is_refused_by_name(
+    service: Scene, tmp_path: Path, words: tuple[object, ...], reason: str
+) -> None:
+    np.save(tmp_path / "x.npy", np.zeros((1, 6)))
+    options = ("--suite", "stream", *words, "--input", tmp_path / "x.npy")
+    assert reason in ask(service, "coded", *options, code=2)["error"]["message"]
 
 
 def test_a_prediction_without_material(service: Scene) -> None:
@@ -101,12 +120,8 @@ def test_a_grant_is_for_one_inference(service: Scene, tmp_path: Path) -> None:
     payload = [np.zeros((1, 6), dtype="<i8").tobytes()]
 
     def go_on(go: dict[str, Any], public: bytes) -> str:
-        credentials = Credentials.from_directory(service.keys, "client").native
-        connection = _native.Connection.connect(
-            go["host"], go["port"], credentials, go["server_name"], 20.0
-        )
         plan = _native.StreamPlan(public, Stream().text)
-        client = _native.StreamClient(connection)
+        client = connected(service, go)
         client.prepare(plan)
         client.infer(plan, payload)
         with pytest.raises(PrivetError) as excinfo:
@@ -122,19 +137,12 @@ def test_a_grant_is_for_one_inference(service: Scene, tmp_path: Path) -> None:
             assert status == 400
             assert "nothing is prepared" in answer["error"]
             job = await caller.request("flow", suite="stream")
-            document = await caller.good("GET", f"/v2/jobs/{job}")
-            while not document["go"]:
-                sequence = document["sequence"]
-                document = await caller.good("GET", f"/v2/jobs/{job}?wait=20&seen={sequence}")
-            (go,) = document["go"]
+            go = await grant(caller, job)
             assert (go["phase"], go["suite"], go["material"]) == ("infer", "stream bfv", None)
             public = public_half(service)
             message = await asyncio.to_thread(go_on, go, public)
             assert "the grant is for one inference" in message
-            while document["state"] != "ended":
-                sequence = document["sequence"]
-                document = await caller.good("GET", f"/v2/jobs/{job}?wait=20&seen={sequence}")
-            assert document["outcome"] == "done"
+            assert (await ending(caller, job))["outcome"] == "done"
             # Nobody listens from here on.
             await asyncio.sleep(ABSENT + 3)
             lost_job = await caller.request("flow", suite="stream")
@@ -145,6 +153,54 @@ def test_a_grant_is_for_one_inference(service: Scene, tmp_path: Path) -> None:
             assert 'suite="stream bfv"' in metrics
 
     asyncio.run(act())
+
+
+def test_a_job_is_served_as_it_was_asked_for_alone(service: Scene, tmp_path: Path) -> None:
+    """Two samples in one plaintext would be two answers for a job that counts as one."""
+    two = _native.StreamPlan(public_half(service), Stream(cipher="paillier").text, 2)
+
+    def pack(go: dict[str, Any]) -> str:
+        with pytest.raises(PrivetError) as excinfo:
+            connected(service, go).prepare(two)
+        return str(excinfo.value)
+
+    async def act() -> None:
+        async with ServiceCaller(service.address, service.keys, tmp_path / "v") as caller:
+            job = await caller.request("flow", suite="stream", cipher="paillier")
+            go = await grant(caller, job)
+            assert go["suite"] == "stream paillier 2048"
+            assert "packs no samples" in await asyncio.to_thread(pack, go)
+            assert (await ending(caller, job))["outcome"] == "failed"
+
+    asyncio.run(act())
+
+
+async def grant(caller: ServiceCaller, job: str) -> dict[str, Any]:
+    """The only lease of a worker for a job."""
+    document = await caller.good("GET", f"/v2/jobs/{job}")
+    while not document["go"]:
+        sequence = document["sequence"]
+        document = await caller.good("GET", f"/v2/jobs/{job}?wait=20&seen={sequence}")
+    (go,) = document["go"]
+    return dict(go)
+
+
+async def ending(caller: ServiceCaller, job: str) -> dict[str, Any]:
+    """A job that has ended."""
+    document = await caller.good("GET", f"/v2/jobs/{job}")
+    while document["state"] != "ended":
+        sequence = document["sequence"]
+        document = await caller.good("GET", f"/v2/jobs/{job}?wait=20&seen={sequence}")
+    return dict(document)
+
+
+def connected(scene: Scene, go: dict[str, Any]) -> _native.StreamClient:
+    """A client at the worker that it was given."""
+    credentials = Credentials.from_directory(scene.keys, "client").native
+    connection = _native.Connection.connect(
+        go["host"], go["port"], credentials, go["server_name"], 20.0
+    )
+    return _native.StreamClient(connection)
 
 
 def public_half(scene: Scene) -> bytes:

@@ -129,7 +129,7 @@ fn streamed() -> Result<(), Failure> {
     let server = stream::Server::new(PUBLIC.to_vec(), PRIVATE)?.under(guard);
     let (near, far, transcript) = record::pair();
     thread::scope(|scope| -> Result<(), Failure> {
-        scope.spawn(|| server.serve(None, far, &mut Silent, &mut |_| ()));
+        scope.spawn(|| server.serve(None, None, far, &mut Silent, &mut |_| ()));
         let mut client = stream::Client::new(near)?;
         client.describe(None)?;
         Ok(client.close()?)

@@ -193,5 +193,5 @@ fn dealer(bytes: &[u8]) {
 /// A provider of suite `stream`, whose client sends anything.
 fn stream(bytes: &[u8]) {
     let Ok(server) = privet_suites::stream::Server::new(PUBLIC.to_vec(), PRIVATE) else { return };
-    let _ = server.serve(None, peer(bytes), &mut Silent, &mut |_| ());
+    let _ = server.serve(None, None, peer(bytes), &mut Silent, &mut |_| ());
 }

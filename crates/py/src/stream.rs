@@ -53,26 +53,28 @@ pub(crate) struct StreamServer(Box<Server>);
 
 #[pymethods]
 impl StreamServer {
-    /// Serves a program, given both halves, under the cipher of a config in JSON alone, to clients that `guard` admits.
+    /// Serves a program, given both halves, to clients that `guard` admits.
     #[new]
-    fn new(py: Python<'_>, public: Vec<u8>, weights: &[u8], config: &str, guard: &Guard) -> Result<Self, Failure> {
-        let cipher = registry::read_as::<Config>(config)?.cipher;
-        Ok(Self(Box::new(py.detach(|| Server::new(public, weights))?.only(cipher).under(guard.0.clone()))))
+    fn new(py: Python<'_>, public: Vec<u8>, weights: &[u8], guard: &Guard) -> Result<Self, Failure> {
+        Ok(Self(Box::new(py.detach(|| Server::new(public, weights))?.under(guard.0.clone()))))
     }
 
-    /// Serves one client to the end of its session; calls `on_event(kind, report)` after each request, with the kind
-    /// `described`, `prepared` or `inferred`; `on_entry(name, entry, report)` for a request that goes another way. `gate`
-    /// and `threads` are those of `Server.serve`.
-    #[pyo3(signature = (connection, on_event, on_entry=None, gate=None, threads=None))]
+    /// Serves one client to the end of its session, with the choices of a config in JSON alone; calls
+    /// `on_event(kind, report)` after each request, with the kind `described`, `prepared` or `inferred`;
+    /// `on_entry(name, entry, report)` for a request that goes another way. `gate` and `threads` are those of `Server.serve`.
+    #[pyo3(signature = (connection, config, on_event, on_entry=None, gate=None, threads=None))]
+    #[expect(clippy::too_many_arguments, reason = "by name in Python")]
     fn serve(
         &self,
         py: Python<'_>,
         connection: &Connection,
+        config: &str,
         on_event: Py<PyAny>,
         on_entry: Option<Py<PyAny>>,
         gate: Option<Py<PyAny>>,
         threads: Option<usize>,
     ) -> PyResult<()> {
+        let only = Some(registry::read_as::<Config>(config).map_err(Failure::from)?);
         let channel = connection.take()?;
         let mut raised = None;
         let mut hear = |event: Event| {
@@ -91,7 +93,7 @@ impl StreamServer {
             }
         };
         let gate = gate.map(ask);
-        py.detach(|| on_threads(threads, || self.0.serve(gate.as_ref(), channel, &mut Silent, &mut hear)))?;
+        py.detach(|| on_threads(threads, || self.0.serve(only, gate.as_ref(), channel, &mut Silent, &mut hear)))?;
         raised.map_or(Ok(()), Err)
     }
 }

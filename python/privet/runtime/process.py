@@ -153,7 +153,7 @@ def provide_model(job: dict[str, Any]) -> None:
     public, private = ((folder / name).read_bytes() for name in (PUBLIC_FILE, PRIVATE_FILE))
     # Whoever starts both parties of `privet.run` has asked for this suite.
     guard = Guard(make_policy(revealed_values=True), job["keys"])
-    server = _native.StreamServer(public, private, job["config"], guard)
+    server = _native.StreamServer(public, private, guard)
     processor = Processor()
 
     def on_event(kind: str, report: str | None) -> None:
@@ -162,7 +162,7 @@ def provide_model(job: dict[str, Any]) -> None:
             _say(kind, cost=asdict(replace(cost, cpu_seconds=processor.lap())))
 
     def session(connection: _native.Connection, _client: str) -> None:
-        server.serve(connection, on_event)
+        server.serve(connection, job["config"], on_event)
 
     credentials = Credentials.from_directory(job["keys"], "server")
     timeout = job["timeout"]

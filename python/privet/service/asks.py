@@ -26,7 +26,7 @@ class Ask:
         Text(pattern=r"[0-9a-f]{64}", longest=64),
         "the program's hash that the client expects; another is refused",
     )
-    wish: Mapping[str, str] = entries(*wishes())
+    wish: Mapping[str, str | int] = entries(*wishes())
     samples: int = option(
         Integer(1, MOST_SAMPLES), "samples; more than the program's batch make several jobs", 1
     )

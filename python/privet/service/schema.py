@@ -77,6 +77,21 @@ class Integer:
 
 
 @dataclass(frozen=True)
+class Sizes:
+    """One of several whole numbers."""
+
+    choices: tuple[int, ...]
+
+    def read(self, value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int) or value not in self.choices:
+            raise ValueError(f"one of {', '.join(map(str, self.choices))}")
+        return value
+
+    def schema(self) -> dict[str, Any]:
+        return {"type": "integer", "enum": list(self.choices)}
+
+
+@dataclass(frozen=True)
 class Number:
     """A finite number from `least` to `most`."""
 
@@ -209,16 +224,22 @@ def setting(of: type[Any], text: str) -> tuple[str, Any]:
     name, equals, word = text.partition("=")
     if not equals:
         raise Misuse(f"{text!r} sets nothing: write NAME=VALUE")
-    try:
-        value = tomllib.loads(f"value = {word}")["value"]
-    except tomllib.TOMLDecodeError:
-        value = word
-    lists = any(
-        entry.name == name and isinstance(entry.kind, Several) for entry, _ in _entries(of).values()
-    )
-    if lists and not isinstance(value, list):
-        value = word.split(",")
+    value = _toml_value(word)
+    entry, _ = _entries(of).get(name, (None, ""))
+    if entry is not None and isinstance(entry.kind, Several) and not isinstance(value, list):
+        words = word.split(",")
+        value = (
+            words if isinstance(entry.kind.each, Text) else [_toml_value(each) for each in words]
+        )
     return name, value
+
+
+def _toml_value(word: str) -> Any:
+    """A value of TOML, or else a plain word."""
+    try:
+        return tomllib.loads(f"value = {word}")["value"]
+    except tomllib.TOMLDecodeError:
+        return word
 
 
 def schema(of: type[Any]) -> dict[str, Any]:

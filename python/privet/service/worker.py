@@ -40,7 +40,7 @@ from privet.runtime.shortage import as_reported, shortage
 from privet.service import confinement
 from privet.service.admission import Admission, single
 from privet.service.executor.grant import Grant
-from privet.suites import Guard, Policy, SingleJobSuite, from_label, make_policy
+from privet.suites import Guard, Policy, SingleJobSuite, Suite, from_label, make_policy
 from privet.suites.single import ProgramHost
 
 FILES = (PUBLIC_FILE, PRIVATE_FILE)
@@ -60,7 +60,7 @@ class DataPort(Server):
     ) -> None:
         self._admission = admission
         self._guard = guard
-        self._hosts: dict[tuple[str, str], ProgramHost] = {}
+        self._hosts: dict[tuple[str, str], tuple[ProgramHost, Suite]] = {}
         self._seldom = Seldom()
         super().__init__(credentials, **options)
         admission.idle = self._acceptor.idle
@@ -72,11 +72,14 @@ class DataPort(Server):
             return self.add_saved(folder, warm=warm).program_hash
         public, private = ((Path(folder) / name).read_bytes() for name in FILES)
         program = Program.from_public_bytes(public).program_hash
+        shared: dict[str, ProgramHost] = {}
         for label in hosts:
             suite = from_label(label)
             if not isinstance(suite, SingleJobSuite):
                 raise Misuse(f"suite {label} has no server of its own")
-            self._hosts[program, label] = suite.host(public, private, self._guard)
+            if suite.name not in shared:
+                shared[suite.name] = suite.host(public, private, self._guard)
+            self._hosts[program, label] = shared[suite.name], suite
         return program
 
     def withdraw(self, program: str) -> None:
@@ -86,7 +89,7 @@ class DataPort(Server):
 
     def _session(self, connection: _native.Connection, client: str) -> None:
         session = self._admission.session(client, connection.stopper())
-        host = self._hosts.get((session.program, session.suite))
+        hosted = self._hosts.get((session.program, session.suite))
 
         def admit(kind: str, *request: str | None) -> str | None:
             return self._revoked.refuses(client) or session.admit(kind, *request)
@@ -94,12 +97,12 @@ class DataPort(Server):
         if not session.is_expected:
             connection.set_timeout(STRANGER_SECONDS)
         try:
-            if host is None:
+            if hosted is None:
                 self._native.serve(connection, session.hear, admit, session.threads, IDLE_SECONDS)
             else:
-                host.serve(
-                    connection, session.served, single(admit, session.suite), session.threads
-                )
+                host, suite = hosted
+                gate = single(admit, session.suite)
+                host.serve(connection, suite, session.served, gate, session.threads)
         except Exception as error:
             reported = as_reported(error)
             if reported is not error:

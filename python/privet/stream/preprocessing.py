@@ -100,7 +100,7 @@ class PreparingModel:
     ) -> None:
         # A client may also infer here, so the counts are those of the other port.
         guard = rules.guard()
-        self._server = _native.StreamServer(public, weights, BFV.config, guard)
+        self._server = _native.StreamServer(public, weights, guard)
         self._files, self._timeout = files, timeout
         self._revoked = rules.revoked()
         self._acceptor: Acceptor | None = None
@@ -153,7 +153,7 @@ class PreparingModel:
             cost = read_report(report, by_server=True)[0]
             self._prepared.put(Prepared(client, *_named(name), material, cost))
 
-        self._server.serve(connection, lambda _kind, _report: None, stock)
+        self._server.serve(connection, BFV.config, lambda _kind, _report: None, stock)
 
 
 class PreparingData:

@@ -45,6 +45,8 @@ JOB_FACTS = {
     "linear": "when linear layers run under encryption",
     "encrypts": "what is encrypted for linear layers, where the suite has a choice of it",
     "transfers": "`silent` where material is planned to save bytes, by silent OT",
+    "cipher": "what hides values from the server, where the suite has a choice of it",
+    "key_bits": "bits of the client's key under that cipher, where there is a choice of them",
 }
 """Those of a suite's facts that client and service tell each other of a job, with what they are."""
 
@@ -263,6 +265,8 @@ class Suite(ABC):
             "linear": "offline",
             "encrypts": None,
             "transfers": None,
+            "cipher": None,
+            "key_bits": None,
             "correlations": "none",
             "scenario": None,
             "parties": 2,

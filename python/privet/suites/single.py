@@ -34,11 +34,17 @@ class ProgramHost(Protocol):
     """A program at a server, for any number of sessions at the same time."""
 
     def serve(
-        self, connection: Connection, done: Callable[[PhaseCost], None], gate: Gate, threads: int
+        self,
+        connection: Connection,
+        suite: Suite,
+        done: Callable[[PhaseCost], None],
+        gate: Gate,
+        threads: int,
     ) -> None:
-        """Serves a client to the end of its session, what `gate` admits of it. `done` is called
-        after each inference with what it took, its preparation included, as the server saw it.
-        Raises `PeerError` if the client breaks the protocol or leaves, `NotAccepted` by `gate`."""
+        """Serves a client to the end of its session in this suite with these options alone, what
+        `gate` admits of it. `done` is called after each inference with what it took, its
+        preparation included, as the server saw it. Raises `PeerError` if the client breaks the
+        protocol or leaves, `NotAccepted` by `gate`."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -53,9 +59,11 @@ class SingleJobSuite(Suite):
         `Misuse` if a layer does not run.
         """
 
+    @classmethod
     @abstractmethod
-    def host(self, public: bytes, private: bytes, guard: Guard) -> ProgramHost:
-        """The server's side of a program, given both halves; `guard` holds clients to a policy.
+    def host(cls, public: bytes, private: bytes, guard: Guard) -> ProgramHost:
+        """The server's side of a program, given both halves, for every way to ask in this suite;
+        `guard` holds clients to a policy.
 
         # Errors
         `InvalidProgram` if the halves do not belong together; `Misuse` if a layer does not run.

@@ -14,7 +14,18 @@ from hypothesis import strategies as st
 from privet.errors import Misuse
 from privet.service.asks import NoticeBody, RequestBody, parameters
 from privet.service.repository import ModelConfig
-from privet.service.schema import Integer, Number, Several, Text, option, read, schema, table
+from privet.service.schema import (
+    Integer,
+    Number,
+    Several,
+    Sizes,
+    Text,
+    option,
+    read,
+    schema,
+    setting,
+    table,
+)
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
@@ -31,6 +42,8 @@ class Example:
     text: str | None = option(Text(longest=5), "a text")
     count: int = option(Integer(1, 3), "a count", 1)
     share: float = option(Number(0, 1), "a share", 0.5)
+    size: int = option(Sizes((1, 4)), "a size", 1)
+    sizes: tuple[int, ...] = option(Several(Sizes((1, 4))), "sizes", (1,))
     words: tuple[str, ...] = option(Several(Text(("a", "b"))), "words", ("a",))
 
 
@@ -67,6 +80,21 @@ def test_any_parameters_are_read_or_refused(query: dict[str, str]) -> None:
 
     with contextlib.suppress(Misuse):
         read(WaitForJobs, parameters(query), "the address")
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [
+        ("size=4", 4),
+        ("sizes=4", [4]),
+        ("sizes=1,4", [1, 4]),
+        ("sizes=[4]", [4]),
+        ("words=a,b", ["a", "b"]),
+        ("text=12", 12),
+    ],
+)
+def test_an_option_on_a_command_line(text: str, value: object) -> None:
+    assert setting(Example, text) == (text.partition("=")[0], value)
 
 
 def test_null_means_left_out() -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from privet.errors import Misuse
 from privet.service.repository import ModelConfig, read_config
+from privet.suites import Stream
 
 
 def read(folder: Path, text: str) -> ModelConfig:
@@ -52,6 +53,23 @@ def test_everything_that_may_be_said(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("text", "labels"),
+    [
+        ("", ["bfv", "paillier 2048", "paillier 3072"]),
+        ('cipher = ["paillier", "bfv"]', ["paillier 2048", "paillier 3072", "bfv"]),
+        ("key_bits = [3072]", ["bfv", "paillier 3072"]),
+        ('cipher = ["paillier"]\nkey_bits = [3072, 2048]', ["paillier 3072", "paillier 2048"]),
+    ],
+)
+def test_ciphers_that_clients_may_choose_and_the_first_for_who_does_not(
+    tmp_path: Path, text: str, labels: list[str]
+) -> None:
+    config = read(tmp_path, f'suites = ["stream"]\n{text}')
+    offered = [suite.label for suite in config.offered(Stream)]
+    assert offered == [f"stream {label}" for label in labels]
+
+
+@pytest.mark.parametrize(
     ("text", "parts"),
     [
         ("bitz = 3", ["bitz is not known", "bits", "scale", "limits"]),
@@ -68,6 +86,7 @@ def test_everything_that_may_be_said(tmp_path: Path) -> None:
         ("[limits]\ntimeout = nan", ["limits", "timeout"]),
         ("limits = 3", ["limits", "named fields"]),
         ("bits = \nscale = 3", ["cannot be read as TOML", "line 1"]),
+        ('suites = ["stream"]\nkey_bits = [2500]', ["key_bits", "2048, 3072"]),
         ('suites = ["gmw"]\nsecurity = ["malicious"]', ["malicious", "fss"]),
     ],
 )

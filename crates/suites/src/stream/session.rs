@@ -205,7 +205,6 @@ pub struct Server {
     program: Program,
     weights: Weights,
     transformed: Transformed,
-    only: Option<Cipher>,
     guard: Guard,
 }
 
@@ -216,21 +215,14 @@ enum ModelSide {
 }
 
 impl Server {
-    /// Serves one program, given both halves, under whatever cipher a client asks for; by the default
-    /// [policy](crate::policy), which does not accept this suite.
+    /// Serves one program, given both halves; by the default [policy](crate::policy), which does not accept this suite.
     ///
     /// # Errors
     /// [`Error::Program`] if they are not usable or do not belong together.
     pub fn new(public: Vec<u8>, weights: &[u8]) -> Result<Self, Error> {
         let program = Program::parse(&public)?;
         let weights = Weights::parse(weights, &program)?;
-        Ok(Self { public, program, weights, transformed: Transformed::default(), only: None, guard: Guard::default() })
-    }
-
-    /// Refuses clients that ask for any other cipher, or for keys of another size.
-    #[must_use]
-    pub fn only(self, cipher: Cipher) -> Self {
-        Self { only: Some(cipher), ..self }
+        Ok(Self { public, program, weights, transformed: Transformed::default(), guard: Guard::default() })
     }
 
     /// The same server, which holds clients to `guard`.
@@ -244,25 +236,28 @@ impl Server {
         &self.program
     }
 
-    /// Serves one client until it says goodbye; `on_event` is called for each finished request. A `gate` must admit each
-    /// preparation and each inference before anything is done for it.
+    /// Serves one client until it says goodbye, in whatever way it asks for, or in `only` one: then any other cipher, keys of
+    /// another size, and samples that share plaintexts where none do, are refused. `on_event` is called for each finished
+    /// request. A `gate` must admit each preparation and each inference before anything is done for it.
     ///
     /// # Errors
     /// Whatever ended the session early; the client was told why, if the link still carried it. [`Error::Refused`] if the gate
     /// does not admit a request.
     pub fn serve(
         &self,
+        only: Option<Config>,
         gate: Option<&Gate>,
         mut channel: Channel,
         observer: &mut dyn Observer,
         on_event: &mut dyn FnMut(Event),
     ) -> Result<(), Error> {
-        let result = self.session(gate, &mut channel, observer, on_event);
+        let result = self.session(only, gate, &mut channel, observer, on_event);
         result.inspect_err(|error| tell(&mut channel, error))
     }
 
     fn session(
         &self,
+        only: Option<Config>,
         gate: Option<&Gate>,
         channel: &mut Channel,
         observer: &mut dyn Observer,
@@ -285,8 +280,9 @@ impl Server {
                 }
                 Request::Encrypt { program, key_bits, samples } => {
                     admit(Intent::Prepare { program: &program, suite: Config::SUITE })?;
-                    let cipher = Cipher::paillier(key_bits);
-                    let plan = self.plan(&program, cipher.ok_or_else(|| request("keys have 2048 or 3072 bits"))?)?;
+                    let cipher = Cipher::paillier(key_bits).ok_or_else(|| request("keys have 2048 or 3072 bits"))?;
+                    check_choices(only, cipher, samples)?;
+                    let plan = self.plan(&program, cipher)?;
                     let plan = plan.packed(samples).map_err(|error| request(&error.to_string()))?;
                     let (provider, report) = encrypt(channel, &plan)?;
                     prepared = Some((plan, ModelSide::Paillier(Box::new(provider))));
@@ -294,6 +290,7 @@ impl Server {
                 }
                 Request::Mask { program, first, entry } => {
                     admit(Intent::Prepare { program: &program, suite: Config::SUITE })?;
+                    check_choices(only, Cipher::Bfv, 1)?;
                     let known = if first { None } else { prepared.take() };
                     let (plan, mut provider, report) = self.mask(channel, &program, known, first)?;
                     on_event(match entry {
@@ -349,10 +346,7 @@ impl Server {
 
     fn plan(&self, program: &str, cipher: Cipher) -> Result<Plan, Error> {
         self.check_hash(program)?;
-        match self.only {
-            Some(only) if only != cipher => Err(request(&format!("this server takes {only} alone, not {cipher}"))),
-            _ => Plan::new(self.program.clone(), cipher),
-        }
+        Plan::new(self.program.clone(), cipher)
     }
 
     fn check_hash(&self, program: &str) -> Result<(), Error> {
@@ -360,6 +354,19 @@ impl Server {
             true => Ok(()),
             false => Err(request("this server does not serve the program with that hash")),
         }
+    }
+}
+
+/// Refuses a preparation that is not of the `only` way in which this session is served.
+fn check_choices(only: Option<Config>, cipher: Cipher, samples: usize) -> Result<(), Error> {
+    let Some(only) = only else { return Ok(()) };
+    if only.cipher != cipher {
+        return Err(request(&format!("this server takes {} alone, not {cipher}", only.cipher)));
+    }
+    // Whoever packs samples learns which of their values belong together, and has several answers for one inference.
+    match only.packed || samples == 1 {
+        true => Ok(()),
+        false => Err(request("this server packs no samples: ask for one at a time")),
     }
 }
 

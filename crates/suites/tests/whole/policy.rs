@@ -187,7 +187,7 @@ fn suite_stream_is_refused_unless_the_policy_accepts_it() {
         std::thread::scope(|scope| {
             let serving = scope.spawn(move || {
                 let mut events = 0;
-                (server.serve(None, far, &mut Silent, &mut |_| events += 1), events)
+                (server.serve(None, None, far, &mut Silent, &mut |_| events += 1), events)
             });
             let mut client = stream::Client::new(near).expect("a greeting");
             let prepared = client.prepare(&plan, &mut Silent);

@@ -8,7 +8,7 @@ use privet_channel::record::{self, Direction};
 use privet_channel::tamper::{self, Action};
 use privet_program::Program;
 use privet_suites::policy::{Guard, Policy};
-use privet_suites::stream::{Cipher, Client, Event, KeySize, Plan, Server};
+use privet_suites::stream::{Cipher, Client, Config, Event, KeySize, Plan, Server};
 use privet_suites::{Error, PeerMisbehaved, Report, Silent};
 
 use crate::parties::{CHOICE, Fixture, PATIENCE, RESIDUAL};
@@ -36,7 +36,7 @@ fn session<T>(fixture: &Fixture, client: impl FnOnce(&mut Client) -> T) -> (T, R
     thread::scope(|scope| {
         let serving = scope.spawn(|| {
             let mut events = Vec::new();
-            let result = server.serve(None, far, &mut Silent, &mut |event| events.push(event));
+            let result = server.serve(None, None, far, &mut Silent, &mut |event| events.push(event));
             (result, events)
         });
         let mut session = Client::new(near).expect("a greeting");
@@ -190,33 +190,48 @@ fn more_samples_than_there_is_room_for_are_refused() {
     assert!(plan(&CHOICE, Cipher::Bfv).packed(2).is_err());
 }
 
+/// What a server that takes `only` one way says to a preparation in another; None if it takes it.
+fn refused_by(only: Config, plan: &Plan) -> Option<String> {
+    let server = server(&CHOICE);
+    let (mut near, far) = pair();
+    near.set_timeout(PATIENCE);
+    let (prepared, served) = thread::scope(|scope| {
+        let serving = scope.spawn(move || server.serve(Some(only), None, far, &mut Silent, &mut |_| ()));
+        let mut session = Client::new(near).expect("a greeting");
+        let prepared = session.prepare(plan, &mut Silent);
+        drop(session);
+        (prepared, serving.join().expect("the server does not panic"))
+    });
+    let error = prepared.err()?;
+    assert!(error.is_the_peers_fault(), "{error}");
+    Some(served.expect_err("a refusal").to_string())
+}
+
 #[test]
-fn a_server_for_one_cipher_refuses_all_others() {
+fn a_session_for_one_cipher_refuses_all_others() {
     for only in Cipher::ALL {
-        // A key of 3072 bits takes seconds to make, and is refused no differently by a server for BFV.
+        // A key of 3072 bits takes seconds to make, and is refused no differently by a session for BFV.
         let [_, long, bfv] = Cipher::ALL;
         for cipher in Cipher::ALL.into_iter().filter(|&cipher| cipher != long || only != bfv) {
-            let server = server(&CHOICE).only(only);
-            let (mut near, far) = pair();
-            near.set_timeout(PATIENCE);
-            let refused = thread::scope(|scope| {
-                let serving = scope.spawn(move || server.serve(None, far, &mut Silent, &mut |_| ()));
-                let mut session = Client::new(near).expect("a greeting");
-                let prepared = session.prepare(&plan(&CHOICE, cipher), &mut Silent);
-                drop(session);
-                let served = serving.join().expect("the server does not panic");
-                prepared.map_err(|error| (error, served)).err()
-            });
-            match refused {
+            match refused_by(Config { cipher: only, packed: false }, &plan(&CHOICE, cipher)) {
                 None => assert_eq!(cipher, only),
-                Some((error, served)) => {
+                Some(text) => {
                     assert_ne!(cipher, only);
-                    assert!(error.is_the_peers_fault(), "{error}");
-                    let refusal = served.expect_err("a refusal").to_string();
-                    assert!(refusal.contains(&format!("takes {only} alone, not {cipher}")), "{refusal}");
+                    assert!(text.contains(&format!("takes {only} alone, not {cipher}")), "{text}");
                 }
             }
         }
+    }
+}
+
+/// A client that packs samples has several answers for one inference, and sees which of their values belong together.
+#[test]
+fn samples_are_packed_only_where_the_server_packs() {
+    let two = plan(&CHOICE, PAILLIER).packed(2).expect("room for two");
+    let text = refused_by(Config { cipher: PAILLIER, packed: false }, &two).expect("a refusal");
+    assert!(text.contains("packs no samples"), "{text}");
+    for plan in [two, plan(&CHOICE, PAILLIER)] {
+        assert_eq!(refused_by(Config { cipher: PAILLIER, packed: true }, &plan), None);
     }
 }
 
@@ -228,7 +243,7 @@ fn residues_that_are_not_reduced_are_refused_by_name() {
     let lengths: Vec<usize> = {
         let server = server(&CHOICE);
         thread::scope(|scope| {
-            scope.spawn(move || server.serve(None, far, &mut Silent, &mut |_| ()).expect("a clean end"));
+            scope.spawn(move || server.serve(None, None, far, &mut Silent, &mut |_| ()).expect("a clean end"));
             let mut client = Client::new(near).expect("a greeting");
             client.prepare(&plan(&CHOICE, Cipher::Bfv), &mut Silent).expect("masks");
             client.close().expect("a goodbye");
@@ -246,7 +261,7 @@ fn residues_that_are_not_reduced_are_refused_by_name() {
         far.set_timeout(PATIENCE);
         let server = server(&CHOICE);
         let (refused, served) = thread::scope(|scope| {
-            let serving = scope.spawn(move || server.serve(None, far, &mut Silent, &mut |_| ()));
+            let serving = scope.spawn(move || server.serve(None, None, far, &mut Silent, &mut |_| ()));
             let mut client = Client::new(near).expect("a greeting");
             let refused = client.prepare(&plan(&CHOICE, Cipher::Bfv), &mut Silent);
             drop(client);
@@ -282,7 +297,7 @@ fn tampered_within(
     let server = server(&CHOICE);
     let plan = plan(&CHOICE, cipher);
     let ended = thread::scope(|scope| {
-        let serving = scope.spawn(move || server.serve(None, far, &mut Silent, &mut |_| ()));
+        let serving = scope.spawn(move || server.serve(None, None, far, &mut Silent, &mut |_| ()));
         let talk = || {
             let mut client = Client::new(near)?;
             client.prepare(&plan, &mut Silent)?;
@@ -302,7 +317,7 @@ fn no_message_can_be_cut_or_lengthened_unnoticed_and_none_makes_a_side_panic() {
     let (near, far, transcript) = record::pair();
     let server = server(&CHOICE);
     thread::scope(|scope| {
-        scope.spawn(move || server.serve(None, far, &mut Silent, &mut |_| ()).expect("a clean end"));
+        scope.spawn(move || server.serve(None, None, far, &mut Silent, &mut |_| ()).expect("a clean end"));
         let mut client = Client::new(near).expect("a greeting");
         infer(&mut client, &CHOICE, &plan(&CHOICE, Cipher::Bfv));
         client.close().expect("a goodbye");

@@ -154,7 +154,7 @@ def _table(title: str, fields: dict[str, Any]) -> str:
 
 def _kind(field: dict[str, Any]) -> str:
     if "enum" in field:
-        return " | ".join(field["enum"])
+        return " | ".join(map(str, field["enum"]))
     limits = [f"{field[name]:g}" for name in ("minimum", "maximum") if name in field]
     return f"{field['type']} {' to '.join(limits)}".strip()
 

@@ -259,7 +259,7 @@ def _check_offers(config: ModelConfig) -> None:
     for suite_type in config.types if config.suites else ():
         if not config.offered(suite_type):
             listing = ", ".join(
-                f"{key} {' '.join(values)}" for key, values in config.options.items()
+                f"{key} {' '.join(map(str, values))}" for key, values in config.options.items()
             )
             having = [name for name in PREPARED if config.offered(SERVED[name])]
             hint = f": suite {' and '.join(having)} can" if having else ""

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from privet.errors import Misuse
-from privet.service.schema import Entry, Integer, Kind, Several, Text
+from privet.service.schema import Entry, Integer, Kind, Several, Sizes, Text
 from privet.suites import JOB_FACTS, Suite, all_suites
 from privet.suites.options import fields_of
 
@@ -44,9 +44,14 @@ SERVED = {suite_type.name: suite_type for suite_type in all_suites() if instance
 
 @cache
 def choices(of: type[Suite]) -> Mapping[str, tuple[Any, ...]]:
-    """The options in which what can be offered differs, with their values."""
+    """The options in which what can be offered differs, with their values. What an instance does
+    not have beside its other choices is None, and no value."""
     values_of = {
-        field.name: tuple(dict.fromkeys(getattr(suite, field.name) for suite in instances_of(of)))
+        field.name: tuple(
+            value
+            for value in dict.fromkeys(getattr(suite, field.name) for suite in instances_of(of))
+            if value is not None
+        )
         for field in fields_of(of)
     }
     return {name: values for name, values in values_of.items() if len(values) > 1}
@@ -56,7 +61,7 @@ def offered(of: type[Suite], limits: Mapping[str, Any]) -> list[Suite]:
     """The instances that a model's options allow, the first preferred: an option allows a value or
     several; one that is left out allows all."""
     options = {
-        name: [value for value in _listed(limits.get(name, values)) if value in values]
+        name: [None, *(value for value in _listed(limits.get(name, values)) if value in values)]
         for name, values in choices(of).items()
     }
     levels = limits.get(SECURITY)
@@ -90,7 +95,7 @@ def limits() -> list[Entry]:
                 text = (
                     f"{place}: what clients may choose; who does not gets the first. {about[name]}"
                 )
-                options[name] = Entry(name, Several(Text(values)), text, values)
+                options[name] = Entry(name, Several(_one_of(values)), text, values)
             else:
                 default = next(
                     field.default for field in fields_of(suite_type) if field.name == name
@@ -100,9 +105,10 @@ def limits() -> list[Entry]:
 
 
 def _one_of(values: Sequence[Any]) -> Kind:
-    if all(isinstance(value, int) for value in values):
-        return Integer(min(values), max(values))
-    return Text(tuple(values))
+    if not all(isinstance(value, int) for value in values):
+        return Text(tuple(map(str, values)))
+    is_range = list(values) == list(range(min(values), max(values) + 1))
+    return Integer(min(values), max(values)) if is_range else Sizes(tuple(values))
 
 
 def wishes() -> list[Entry]:
@@ -116,12 +122,12 @@ def wishes() -> list[Entry]:
     entries = []
     for name, about in JOB_FACTS.items():
         values = dict.fromkeys(suite.facts()[name] for suite in instances)
-        texts = tuple(str(value) for value in values if value is not None)
-        entries.append(Entry(name, Text(texts), f"{about}; what the model prefers if left out"))
+        kind = _one_of([value for value in values if value is not None])
+        entries.append(Entry(name, kind, f"{about}; what the model prefers if left out"))
     return entries
 
 
-def fulfilling(wish: Mapping[str, str | None], offers: Sequence[Suite]) -> list[Suite]:
+def fulfilling(wish: Mapping[str, str | int | None], offers: Sequence[Suite]) -> list[Suite]:
     """The offers that a wish leaves: those whose facts are the wished ones, or that have no choice.
     Raises `Misuse` that says which part none of them fulfils, and what they have instead."""
     left = list(offers)

@@ -17,7 +17,7 @@ from privet.service.repository.config import ModelConfig
 from privet.service.repository.offering import SECURITY, fulfilling
 from privet.suites import JOB_FACTS, MaterialSuite, Mode, SingleJobSuite, Suite
 
-Wished = tuple[frozenset[tuple[str, str | None]], bool]
+Wished = tuple[frozenset[tuple[str, str | int | None]], bool]
 """A client's wish for facts of a suite, and whether it does without preparation."""
 
 
@@ -118,7 +118,12 @@ class Version:
     @property
     def hosts(self) -> tuple[str, ...]:
         """The labels of suites for which workers have a server of the program's own."""
-        return tuple(suite.label for suite, *_ in self.offers if isinstance(suite, SingleJobSuite))
+        return tuple(
+            suite.label
+            for offer in self.offers
+            for suite in offer
+            if isinstance(suite, SingleJobSuite)
+        )
 
     @property
     def session_batch(self) -> int:
@@ -145,7 +150,7 @@ class Version:
         """Whether it is served in sessions, by a process of its own."""
         return self.config.session is not None
 
-    def ask(self, wish: Mapping[str, str | None], *, unprepared: bool = False) -> Asked:
+    def ask(self, wish: Mapping[str, str | int | None], *, unprepared: bool = False) -> Asked:
         """Fills up a client's wish for facts of a suite, perhaps without preparation, and plans it.
         Raises `Misuse` that says what this version serves."""
         # There are no more wishes than combinations of the words that a call may say.
@@ -154,7 +159,7 @@ class Version:
             choice = self._wished[wished] = self._ask(wish, unprepared)
         return choice
 
-    def _ask(self, wish: Mapping[str, str | None], unprepared: bool) -> Asked:
+    def _ask(self, wish: Mapping[str, str | int | None], unprepared: bool) -> Asked:
         if self.in_sessions:
             name = self.session.suite.name
             raise Misuse(

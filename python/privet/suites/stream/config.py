@@ -155,11 +155,16 @@ class Stream(Costed, SingleJobSuite):
 
     @classmethod
     def served(cls) -> Sequence[Stream]:
-        """As `Suite`: a server chooses the cipher."""
-        return [cls(), cls(cipher=PAILLIER)]
+        """As `Suite`: with either cipher, and nothing packed, as a job's samples are a program's
+        batch."""
+        return [suite for suite in cls.labelled() if not suite.packed]
 
     def facts(self) -> dict[str, Any]:
-        return super().facts() | {"truncation": "exact"}
+        return super().facts() | {
+            "truncation": "exact",
+            "cipher": self.cipher,
+            "key_bits": self.bits if self.cipher == PAILLIER else None,
+        }
 
     @property
     def jobs(self) -> tuple[Job, ...]:
@@ -200,10 +205,11 @@ class Stream(Costed, SingleJobSuite):
         passing = sum(plan[f"{phase}_bytes_{side}"] for phase in PHASES for side in SIDES)
         return Load(passing, FIXED_BYTES + COPIES * passing)
 
-    def host(self, public: bytes, private: bytes, guard: Guard) -> ProgramHost:
+    @classmethod
+    def host(cls, public: bytes, private: bytes, guard: Guard) -> ProgramHost:
         from privet.suites.stream.single import StreamHost
 
-        return StreamHost(public, private, self.text, guard)
+        return StreamHost(public, private, guard)
 
     def infer(self, connection: Connection, public: bytes, inputs: Sequence[bytes]) -> Answer:
         from privet.suites.stream.single import infer

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Sequence
 
 from privet._native import Connection, Guard, StreamClient, StreamPlan, StreamServer
+from privet.suites.base import Suite
 from privet.suites.costs import NOTHING, PhaseCost, read_report
 from privet.suites.single import Answer, Gate
 
@@ -12,11 +14,16 @@ from privet.suites.single import Answer, Gate
 class StreamHost:
     """The model provider's side, as `ProgramHost`."""
 
-    def __init__(self, public: bytes, private: bytes, config: str, guard: Guard) -> None:
-        self._server = StreamServer(public, private, config, guard)
+    def __init__(self, public: bytes, private: bytes, guard: Guard) -> None:
+        self._server = StreamServer(public, private, guard)
 
     def serve(
-        self, connection: Connection, done: Callable[[PhaseCost], None], gate: Gate, threads: int
+        self,
+        connection: Connection,
+        suite: Suite,
+        done: Callable[[PhaseCost], None],
+        gate: Gate,
+        threads: int,
     ) -> None:
         offline = NOTHING
 
@@ -30,7 +37,8 @@ class StreamHost:
             else:
                 done(offline + cost)
 
-        self._server.serve(connection, on_event, None, gate, threads)
+        config = json.dumps(suite.to_json())
+        self._server.serve(connection, config, on_event, None, gate, threads)
 
 
 def infer(connection: Connection, public: bytes, config: str, inputs: Sequence[bytes]) -> Answer:

@@ -20,7 +20,7 @@ fn against_server(client: impl FnOnce(&mut Channel, &DataProvider, &Fixture)) ->
     let server = server.under(Guard::new(Policy::unrestricted(), "unused").expect("nothing is counted"));
     let (mut near, far) = pair();
     thread::scope(|scope| {
-        let serving = scope.spawn(move || server.serve(None, far, &mut Silent, &mut |_| ()));
+        let serving = scope.spawn(move || server.serve(None, None, far, &mut Silent, &mut |_| ()));
         crate::session::messages::greet(&mut near).expect("a greeting");
         let provider = DataProvider::new(&fixture.plan).expect("a key");
         let hash = fixture.plan.program().hash().to_string();
