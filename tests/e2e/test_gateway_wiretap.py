@@ -42,6 +42,7 @@ WORDS: dict[str, set[object]] = {
     "rounds": {"linear", "log", "blocks"},
     "truncation": {"exact"},
     "correlations": {"parties"},
+    "field": {"ring"},
     "linear": {"offline"},
     "encrypts": {"masks"},
     "transfers": {"auto"},

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use privet_suites::config::Choice;
 use privet_suites::registry::PolicyConfig;
-use privet_suites::sharing::{Arithmetic, Encrypts, Linear, Rounds};
+use privet_suites::sharing::{Encrypts, Linear, Rounds};
 use privet_suites::{fss, gmw, malicious};
 use serde_json::{Map, Value};
 
@@ -123,8 +123,7 @@ pub(crate) struct Resolved {
 impl Resolved {
     fn new(config: impl PolicyConfig + 'static) -> Self {
         let mode = PolicyConfig::mode(&config);
-        let facts = mode.0.iter().filter(|value| value.choice != Arithmetic::NAME);
-        let facts = facts.map(|value| (value.choice.to_owned(), value.name.into())).collect();
+        let facts = mode.0.iter().map(|value| (value.choice.to_owned(), value.name.into())).collect();
         Self { config: Arc::new(config), facts, is_unprepared: false }
     }
 
@@ -142,15 +141,13 @@ fn gmw_resolved(config: gmw::Config) -> Result<Resolved, Error> {
     let mut resolved = Resolved::new(config);
     resolved.facts.insert(Rounds::NAME.into(), config.rounds.name().into());
     resolved.facts.insert("transfers".into(), if config.saves_bytes() { "silent" } else { "auto" }.into());
-    if config.field == Arithmetic::Prime {
-        // The service's word for who makes material modulo a prime.
-        resolved.facts.insert("correlations".into(), "prime".into());
-    }
     Ok(resolved)
 }
 
 #[cfg(test)]
 mod tests {
+    use privet_suites::sharing::Arithmetic;
+
     use super::*;
 
     fn facts_of(suite: impl Into<Suite>) -> Vec<String> {
@@ -164,13 +161,13 @@ mod tests {
         let [one] = &facts_of(log)[..] else { panic!("one way") };
         assert_eq!(
             one,
-            r#"{"correlations":"parties","encrypts":"masks","linear":"offline","rounds":"log","security":"semi-honest","suite":"gmw","transfers":"auto","truncation":"exact"}"#
+            r#"{"correlations":"parties","encrypts":"masks","field":"ring","linear":"offline","rounds":"log","security":"semi-honest","suite":"gmw","transfers":"auto","truncation":"exact"}"#
         );
         let silent = gmw::Config { transfers: gmw::Transfers::Silent, ..log };
         assert!(facts_of(silent)[0].contains(r#""transfers":"silent""#));
         assert!(facts_of(gmw::Config { field: Arithmetic::Prime, ..silent })[0].contains(r#""transfers":"auto""#));
         let prime = gmw::Config { field: Arithmetic::Prime, ..log };
-        assert!(facts_of(prime)[0].contains(r#""correlations":"prime""#));
+        assert!(facts_of(prime)[0].contains(r#""correlations":"parties","encrypts":"masks","field":"prime""#));
         assert!(facts_of(Suite::fss())[0].contains(r#""correlations":"dealer""#));
         assert!(facts_of(Suite::fss_malicious())[0].contains(r#""security":"malicious""#));
     }

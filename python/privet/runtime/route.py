@@ -99,6 +99,7 @@ def fallback(when_dry: str, asked: MaterialSuite, dealer: str | None) -> Materia
     alternative = suites.material_suite(suites.as_suite(when_dry))
     alternative = replace(alternative, truncation=asked.truncation)
     check_dealer(alternative, dealer)
-    if all(alternative.facts()[fact] == asked.facts()[fact] for fact in ("suite", "correlations")):
+    kind = ("suite", "correlations", "field")
+    if all(alternative.facts()[fact] == asked.facts()[fact] for fact in kind):
         raise Misuse(f"suite {when_dry} is what was asked for: name another to fall back to")
     return alternative

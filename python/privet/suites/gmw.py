@@ -194,18 +194,14 @@ class Gmw(MaterialSuite):
             "linear": self.linear,
             "encrypts": self.encrypts,
             "transfers": "silent" if self._saves_bytes else AUTO,
-            "correlations": self._source,
+            "correlations": self.correlations,
         }
 
     @property
     def _saves_bytes(self) -> bool:
         """Whether material is planned for silent OT; whichever other extension makes it, it is the
         same."""
-        return self.transfers == "silent" and self._source == "parties"
-
-    @property
-    def _source(self) -> str:
-        return "prime" if self.field == "prime" else self.correlations
+        return self.transfers == "silent" and not self.dealt and self.field == "ring"
 
     def comparisons(self, asked: Suite) -> str:
         is_automatic = isinstance(asked, Gmw) and asked.rounds == AUTO

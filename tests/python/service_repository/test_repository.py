@@ -287,6 +287,27 @@ def test_choices_are_filled_up_and_checked(play: Callable[[Act], None]) -> None:
     play(act)
 
 
+def test_who_makes_material_and_in_which_field_are_two_words(play: Callable[[Act], None]) -> None:
+    """A call of 0.2 said both by one, and means the same."""
+
+    async def act(stage: Stage) -> None:
+        touch_config(stage, 'input_range = [0, 1]\nfield = ["prime", "ring"]\nrounds = ["log"]\n')
+        await stage.repository.refresh()
+        version = stage.repository.version("digits")
+        assert version is not None
+        for wish, field in (
+            ({}, "prime"),
+            ({"field": "ring"}, "ring"),
+            ({"correlations": "parties", "field": "prime"}, "prime"),
+            ({"correlations": "prime"}, "prime"),
+            ({"correlations": "parties"}, "ring"),
+        ):
+            facts = version.ask(wish).facts
+            assert (facts["correlations"], facts["field"]) == ("parties", field)
+
+    play(act)
+
+
 COLLECTIVE = 'suites = ["ckks"]\nscenario = "collective"\nparties = 2\n'
 
 

@@ -106,6 +106,7 @@ JOB = fields(
     rounds=maybe(TEXT),
     truncation=TEXT,
     correlations=TEXT,
+    field=TEXT,
     linear=TEXT,
     encrypts=maybe(TEXT),
     transfers=maybe(TEXT),

@@ -21,6 +21,11 @@ SECURITY = "security"
 """The fact that every suite tells, whether it has a choice of it or not."""
 
 
+FIELDS_OF_0_2 = {"parties": "ring", "prime": "prime"}
+"""In calls of 0.2 the one word `correlations` said who makes material and what linear layers are
+shared in."""
+
+
 @cache
 def in_sessions(of: type[Suite]) -> bool:
     """Whether inferences are made in sessions with a process of the model."""
@@ -122,9 +127,19 @@ def wishes() -> list[Entry]:
     entries = []
     for name, about in JOB_FACTS.items():
         values = dict.fromkeys(suite.facts()[name] for suite in instances)
+        if name == "correlations":
+            values |= dict.fromkeys(FIELDS_OF_0_2)
         kind = _one_of([value for value in values if value is not None])
         entries.append(Entry(name, kind, f"{about}; what the model prefers if left out"))
     return entries
+
+
+def of_today(wish: Mapping[str, str | int | None]) -> Mapping[str, str | int | None]:
+    """A wish that may be one of 0.2, which has no `field` and perhaps correlations `prime`."""
+    field = FIELDS_OF_0_2.get(str(wish.get("correlations")))
+    if field is None or wish.get("field") is not None:
+        return wish
+    return {**wish, "correlations": "parties", "field": field}
 
 
 def fulfilling(wish: Mapping[str, str | int | None], offers: Sequence[Suite]) -> list[Suite]:

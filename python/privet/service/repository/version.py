@@ -14,7 +14,7 @@ from privet.compiler.program import Program
 from privet.errors import InvalidProgram, Misuse, PrivetError
 from privet.keys import certified
 from privet.service.repository.config import ModelConfig
-from privet.service.repository.offering import SECURITY, fulfilling
+from privet.service.repository.offering import SECURITY, fulfilling, of_today
 from privet.suites import JOB_FACTS, MaterialSuite, Mode, SingleJobSuite, Suite
 
 Wished = tuple[frozenset[tuple[str, str | int | None]], bool]
@@ -167,7 +167,8 @@ class Version:
                 f"{name}`, or in a browser /predict"
             )
         try:
-            suite = fulfilling(wish, [candidate for offer in self.offers for candidate in offer])[0]
+            candidates = [candidate for offer in self.offers for candidate in offer]
+            suite = fulfilling(of_today(wish), candidates)[0]
         except Misuse as error:
             raise Misuse(f"model {self.name} {error}") from error
         if _is_dealt(suite) and not self.dealer:
