@@ -91,9 +91,10 @@ def test_a_stream_is_asked_like_any_model(
     [
         ((*PAILLIER, 3072), "does not serve key_bits 3072; it serves 2048"),
         ((), "does not serve cipher bfv; it serves paillier"),
+        ((*PAILLIER, 2048, "--packed"), "no service offers suite stream paillier 2048 packed"),
     ],
 )
-def test_a_cipher_that_the_owner_does_not_allow_is_refused_by_name(
+def test_a_way_that_is_not_offered_is_refused_by_name(
     service: Scene, tmp_path: Path, words: tuple[object, ...], reason: str
 ) -> None:
     np.save(tmp_path / "x.npy", np.zeros((1, 6)))

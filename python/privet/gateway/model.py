@@ -11,7 +11,7 @@ from typing import Any
 from privet import _native, suites
 from privet.compiler.program import Program
 from privet.errors import Misuse, PeerMisbehaved
-from privet.suites import JOB_FACTS, MaterialSuite, Suite
+from privet.suites import JOB_FACTS, MaterialSuite, SingleJobSuite, Suite
 from privet.suites.material.suite import quickest
 
 
@@ -159,6 +159,8 @@ class Offer:
                 f"model {self.model.name} is program {hash}, not {terms.program_hash}: ask the "
                 "service's operator which one is current"
             )
+        if isinstance(terms.suite, SingleJobSuite):
+            _check_served(terms.suite)
         suite, security = terms.facts["suite"], terms.facts["security"]
         offers = [
             offer
@@ -197,6 +199,12 @@ class Offer:
                 suite = suites.material_suite(terms.suite)
                 self._plans[terms] = suite.native(self.public, network)
             return self._plans[terms]
+
+
+def _check_served(suite: SingleJobSuite) -> None:
+    """Raises `Misuse` if no service offers the suite with these options."""
+    if suite.label not in (way.label for way in suite.served()):
+        raise Misuse(f"no service offers suite {suite.label}: privet.run alone computes so")
 
 
 def _left(suite: Suite, offered: Offered) -> Sequence[Any]:

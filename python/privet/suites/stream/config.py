@@ -65,7 +65,8 @@ class Stream(Costed, SingleJobSuite):
         None, KEY_BITS, "Bits of the client's Paillier key; by default 2048.", "the key's size"
     )
     packed: bool = switch(
-        "With Paillier: samples of a batch share plaintexts, and their order.", "packed"
+        "With Paillier, in `privet run`: samples of a batch share plaintexts, and their order.",
+        "packed",
     )
 
     name: ClassVar[str] = "stream"
