@@ -17,8 +17,8 @@ fn chain(first: &[usize], operations: &[(String, Vec<usize>)]) -> Vec<u8> {
     for (index, (operation, shape)) in operations.iter().enumerate() {
         write!(values, r#",{{"scale":12,"shape":{shape:?}}}"#).expect("a string");
         let comma = if index > 0 { "," } else { "" };
-        let next = index + 1;
-        write!(steps, r#"{comma}{{{operation},"name":"{index}","inputs":[{index}],"output":{next}}}"#)
+        let output = index + 1;
+        write!(steps, r#"{comma}{{{operation},"name":"{index}","inputs":[{index}],"output":{output}}}"#)
             .expect("a string");
     }
     let last = operations.len();
@@ -165,8 +165,8 @@ fn a_program_beyond_the_limits_is_refused_with_the_reason() {
 
     // Eight ReLUs of the widest are within the limits of a file, and far beyond those of an inference.
     let program = Program::parse(&chain(&widest, &vec![(relu(), widest.clone()); 8])).expect("a program");
-    let made = registry::configs().next().expect("the first choice");
-    let error = made.plan(program, Link::LAN).err().expect("too much").to_string();
+    let config = registry::configs().next().expect("the first choice");
+    let error = config.plan(program, Link::LAN).err().expect("too much").to_string();
     assert!(error.contains("oblivious transfers") && error.contains("34359738368 is the most"), "{error}");
 }
 

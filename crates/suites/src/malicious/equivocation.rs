@@ -46,8 +46,8 @@ fn weights(honest: bool) -> Weights {
 /// Stores of a client and of a server, and the server once with each set of weights.
 struct Scene {
     plan: Plan,
-    ours: TempDir,
-    theirs: TempDir,
+    client_folder: TempDir,
+    server_folder: TempDir,
     servers: [Server; 2],
     to_dealer: Connect,
 }
@@ -64,19 +64,19 @@ impl Scene {
             thread::spawn(move || dealer.serve(far).map(drop));
             Ok(near)
         });
-        let [ours, theirs] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
+        let [client_folder, server_folder] = [(); 2].map(|()| tempfile::tempdir().expect("a folder"));
         let servers = [true, false].map(|honest| {
             let program = Program::parse(&PUBLIC).expect("a program");
             let mut catalog = Catalog::default();
             catalog.add(Served::with_weights(PUBLIC.clone(), program, weights(honest)));
-            let store = Store::open(theirs.path()).expect("a store");
+            let store = Store::open(server_folder.path()).expect("a store");
             let server = registry::server(catalog, store, Policy::unrestricted()).expect("a folder");
             server.with_dealer(to_dealer.clone())
         });
         let program = Program::parse(&PUBLIC).expect("a program");
         let config = Config { truncation: Truncation::Exact };
         let plan = Plan::new(program, config).expect("a plan");
-        Self { plan, ours, theirs, servers, to_dealer }
+        Self { plan, client_folder, server_folder, servers, to_dealer }
     }
 
     fn session<T>(&self, server: usize, work: impl FnOnce(&mut Client) -> Result<T, Error>) -> Result<T, Error> {
@@ -84,7 +84,8 @@ impl Scene {
         thread::scope(|scope| {
             // What it ends with is its own affair.
             scope.spawn(move || self.servers[server].serve(far, &mut Silent, &mut |_| ()).is_ok());
-            let mut client = Client::new(near, Store::open(self.ours.path())?)?.with_dealer(self.to_dealer.clone());
+            let mut client =
+                Client::new(near, Store::open(self.client_folder.path())?)?.with_dealer(self.to_dealer.clone());
             let result = work(&mut client)?;
             client.close()?;
             Ok(result)
@@ -114,10 +115,10 @@ impl Scene {
 
     /// The other weights under the setup of this entry: their digest, and what the client would have received of them.
     fn other_weights(&self, id: &MaterialId) -> ([u8; 32], Vec<u8>) {
-        let setup = Stored::plain(std::fs::File::open(self.setup(&self.theirs, id)).unwrap());
+        let setup = Stored::plain(std::fs::File::open(self.setup(&self.server_folder, id)).unwrap());
         let (mut near, mut far) = pair();
         let opened = prepare::hide_weights(&mut far, &self.plan, &weights(false), setup).unwrap();
-        let mut hidden = std::fs::read(self.setup(&self.ours, id)).unwrap()[..16].to_vec();
+        let mut hidden = std::fs::read(self.setup(&self.client_folder, id)).unwrap()[..16].to_vec();
         prepare::take_weights(&mut near, &self.plan, &mut hidden).unwrap();
         (opened.digest, hidden)
     }
@@ -150,12 +151,12 @@ fn two_preparations_at_once_with_two_sets_of_weights_give_no_output_of_neither()
         });
         // Both sessions are over one setup: the second one finds that of the first.
         let id = ids[used_in].as_ref().expect("material");
-        let setup = scene.setup(&scene.ours, id);
-        assert!(ids.iter().all(|id| scene.setup(&scene.ours, id.as_ref().expect("material")) == setup));
+        let setup = scene.setup(&scene.client_folder, id);
+        assert!(ids.iter().all(|id| scene.setup(&scene.client_folder, id.as_ref().expect("material")) == setup));
         // A server that cheats does not refuse itself.
         let (digest, _) = scene.other_weights(id);
         if run_by == OTHER {
-            redate(&scene.theirs, id, &digest);
+            redate(&scene.server_folder, id, &digest);
         }
         if let Ok(output) = scene.infer(run_by, id) {
             assert!(outputs.contains(&output), "an output of neither, made with {used_in} and run by {run_by}");
@@ -169,10 +170,10 @@ fn overwritten(digest_too: bool) -> Result<Vec<Vec<i64>>, Error> {
     let scene = Scene::new();
     let id = scene.prepare(HONEST).expect("material");
     let (digest, hidden) = scene.other_weights(&id);
-    std::fs::write(scene.setup(&scene.ours, &id), hidden).unwrap();
-    redate(&scene.theirs, &id, &digest);
+    std::fs::write(scene.setup(&scene.client_folder, &id), hidden).unwrap();
+    redate(&scene.server_folder, &id, &digest);
     if digest_too {
-        redate(&scene.ours, &id, &digest);
+        redate(&scene.client_folder, &id, &digest);
     }
     scene.infer(OTHER, &id)
 }

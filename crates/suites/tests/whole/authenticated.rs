@@ -15,15 +15,15 @@ fn plan(fixture: &Fixture, truncation: Truncation) -> Plan {
 
 /// A session with a dealer of its own; both sides must end well.
 fn session<T>(
-    [ours, theirs]: [&StoreFolder; 2],
+    [client_folder, server_folder]: [&StoreFolder; 2],
     work: impl FnOnce(&mut Client) -> Result<T, Error>,
 ) -> (T, Vec<Event>) {
     let (connect, _dealt) = dealer();
     let (mut near, far) = pair();
     near.set_timeout(PATIENCE);
-    let serving = server(theirs).with_dealer(connect.clone());
+    let serving = server(server_folder).with_dealer(connect.clone());
     let (result, side) = over((near, far), &serving, |channel| {
-        let mut client = Client::new(channel, ours.store())?.with_dealer(connect);
+        let mut client = Client::new(channel, client_folder.store())?.with_dealer(connect);
         let result = work(&mut client)?;
         client.close()?;
         Ok::<_, Error>(result)
@@ -37,9 +37,9 @@ fn session<T>(
 fn results_are_the_executors_for_the_forecast_bytes() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for truncation in [Truncation::OneBit, Truncation::Exact] {
-            let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+            let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
             let plan = plan(fixture, truncation);
-            let ((outputs, offline, online), events) = session([&ours, &theirs], |client| {
+            let ((outputs, offline, online), events) = session([&client_folder, &server_folder], |client| {
                 // The second run finds the setup of the first.
                 client.prepare(&plan, &mut Silent)?;
                 let (id, offline) = client.prepare(&plan, &mut Silent)?;
@@ -60,8 +60,8 @@ fn results_are_the_executors_for_the_forecast_bytes() {
             assert_eq!(online.total.bytes_sent, forecast.online_bytes_client);
             assert_eq!(online.total.bytes_received, forecast.online_bytes_server);
             assert_eq!(online.total.rounds, forecast.online_rounds);
-            let material = std::fs::metadata(ours.path().join("ready")).expect("a folder");
-            assert!(material.is_dir() && ours.ready().len() == 1);
+            let material = std::fs::metadata(client_folder.path().join("ready")).expect("a folder");
+            assert!(material.is_dir() && client_folder.ready().len() == 1);
         }
     }
 }
@@ -75,11 +75,11 @@ fn overflowing(truncation: Truncation) -> Vec<Vec<i64>> {
     let plan = plan(&fixture, truncation);
     let mut catalog = Catalog::default();
     catalog.add(load(fixture.public.clone(), &fixture.weights).expect("a served program"));
-    let (ours, theirs, (connect, _dealt)) = (StoreFolder::new(), StoreFolder::new(), dealer());
-    let serving = registry::server(catalog, theirs.store(), Policy::unrestricted()).expect("a folder");
+    let (client_folder, server_folder, (connect, _dealt)) = (StoreFolder::new(), StoreFolder::new(), dealer());
+    let serving = registry::server(catalog, server_folder.store(), Policy::unrestricted()).expect("a folder");
     let serving = serving.with_dealer(connect.clone());
     let (outputs, side) = over(pair(), &serving, |channel| {
-        let mut client = Client::new(channel, ours.store())?.with_dealer(connect);
+        let mut client = Client::new(channel, client_folder.store())?.with_dealer(connect);
         let mut outputs = Vec::new();
         for _ in 0..8 {
             let (id, _) = client.prepare(&plan, &mut Silent)?;
@@ -105,8 +105,8 @@ fn an_overflow_gives_the_same_output_every_time_if_truncations_are_exact() {
 #[test]
 fn every_suite_is_found_by_its_name() {
     for config in registry::configs() {
-        let found = registry::parse(&config.label()).expect("the suite");
-        let plan = found.plan(CHOICE.program(), Link::LAN).expect("a plan");
+        let suite = registry::parse(&config.label()).expect("the suite");
+        let plan = suite.plan(CHOICE.program(), Link::LAN).expect("a plan");
         assert_eq!((plan.label(), plan.is_dealt()), (config.label(), config.is_dealt()));
     }
     assert!(registry::parse("fss malicious").is_none());

@@ -14,31 +14,32 @@ use crate::parties::{CHOICE, Fixture, PATIENCE, PRODUCTS, RESIDUAL, both, head};
 fn prepared(fixture: &Fixture, plan: &Plan) -> [(Vec<u8>, Report); 2] {
     let (mut near, mut far) = pair();
     near.set_timeout(PATIENCE);
-    let (mut ours, mut theirs, model) = (Vec::new(), Vec::new(), fixture.model(plan));
+    let (mut client_body, mut server_body, model) = (Vec::new(), Vec::new(), fixture.model(plan));
     let (client, server) = both(
         || {
-            let made = sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), None, &mut ours, &mut Silent);
-            made.map(|(material, report)| (head(&material, plan), report))
+            let result =
+                sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), None, &mut client_body, &mut Silent);
+            result.map(|(material, report)| (head(&material, plan), report))
         },
         || {
             let base = &mut BaseOts::default();
-            let made = sharing::prepare_server(
+            let result = sharing::prepare_server(
                 &mut far,
                 plan,
                 (plan.extension(), base),
                 &model,
                 None,
-                &mut theirs,
+                &mut server_body,
                 &mut Silent,
             );
-            made.map(|(material, report)| (head(&material, plan), report))
+            result.map(|(material, report)| (head(&material, plan), report))
         },
     );
-    let entry = |body: Vec<u8>, made: Result<(Vec<u8>, Report), Error>| {
-        let (head, report) = made.expect("material");
+    let entry = |body: Vec<u8>, result: Result<(Vec<u8>, Report), Error>| {
+        let (head, report) = result.expect("material");
         ([body, head].concat(), report)
     };
-    [entry(ours, client), entry(theirs, server)]
+    [entry(client_body, client), entry(server_body, server)]
 }
 
 fn file(bytes: &[u8]) -> Stored {
@@ -49,14 +50,14 @@ fn file(bytes: &[u8]) -> Stored {
 
 type Inferred = (Result<(Vec<Vec<i64>>, Report), Error>, Result<Report, Error>);
 
-fn inferred(fixture: &Fixture, plan: &Plan, [ours, theirs]: [&[u8]; 2]) -> Inferred {
+fn inferred(fixture: &Fixture, plan: &Plan, [client_half, server_half]: [&[u8]; 2]) -> Inferred {
     let ((mut near, mut far), model) = (pair(), fixture.model(plan));
     near.set_timeout(PATIENCE);
-    let ours = Material::read(file(ours), plan, Role::Client).expect("the client's half");
-    let theirs = Material::read(file(theirs), plan, Role::Server).expect("the server's half");
+    let client_half = Material::read(file(client_half), plan, Role::Client).expect("the client's half");
+    let server_half = Material::read(file(server_half), plan, Role::Server).expect("the server's half");
     both(
-        move || sharing::infer_client(&mut near, plan, ours, &fixture.case.inputs, &mut Vec::new(), &mut Silent),
-        move || sharing::infer_server(&mut far, plan, &model, theirs, &mut Vec::new(), &mut Silent),
+        move || sharing::infer_client(&mut near, plan, client_half, &fixture.case.inputs, &mut Vec::new(), &mut Silent),
+        move || sharing::infer_server(&mut far, plan, &model, server_half, &mut Vec::new(), &mut Silent),
     )
 }
 
@@ -66,17 +67,17 @@ fn chunks_give_the_same_results_and_cost_what_is_forecast() {
         for depth in [Rounds::Linear, Rounds::Log] {
             let (whole, plan) = (fixture.plan(depth), fixture.plan(depth).storing(0));
             let (forecast, of_whole) = (plan.forecast(), whole.forecast());
-            let [ours, theirs] = prepared(fixture, &plan);
+            let [client_half, server_half] = prepared(fixture, &plan);
             // The chunks: a header each, and all but the first begin a preparation of their own.
-            let lengths = [&ours, &theirs].map(|(entry, _)| entry.len() as u64);
+            let lengths = [&client_half, &server_half].map(|(entry, _)| entry.len() as u64);
             let stored = [forecast.material_bytes_client, forecast.material_bytes_server];
             assert_eq!(lengths, stored.map(|bytes| bytes + STOCK_HEADER_BYTES));
             assert!(stored[0] > of_whole.material_bytes_client, "one chunk in {depth:?}");
-            assert_eq!(ours.1.total.bytes_sent, forecast.offline_bytes_client);
-            assert_eq!(ours.1.total.bytes_received, forecast.offline_bytes_server);
-            assert_eq!(ours.1.total.rounds, forecast.offline_rounds);
+            assert_eq!(client_half.1.total.bytes_sent, forecast.offline_bytes_client);
+            assert_eq!(client_half.1.total.bytes_received, forecast.offline_bytes_server);
+            assert_eq!(client_half.1.total.rounds, forecast.offline_rounds);
 
-            let (client, server) = inferred(fixture, &plan, [&ours.0, &theirs.0]);
+            let (client, server) = inferred(fixture, &plan, [&client_half.0, &server_half.0]);
             let (outputs, report) = client.expect("an inference");
             fixture.case.check(&outputs, plan.options());
             server.expect("an inference");
@@ -96,11 +97,11 @@ fn layers_and_products_are_opened_one_by_one_where_nothing_may_be_sent_ahead() {
             let (ahead, plan) = (plan(), plan().storing(0).sending_ahead(0));
             let (forecast, of_ahead) = (plan.forecast(), ahead.forecast());
             assert!(forecast.offline_rounds > of_ahead.offline_rounds + 1);
-            let [ours, theirs] = prepared(fixture, &plan);
-            assert_eq!(ours.1.total.bytes_sent, forecast.offline_bytes_client);
-            assert_eq!(ours.1.total.bytes_received, forecast.offline_bytes_server);
-            assert_eq!(ours.1.total.rounds, forecast.offline_rounds, "{extensions:?}");
-            let (client, server) = inferred(fixture, &plan, [&ours.0, &theirs.0]);
+            let [client_half, server_half] = prepared(fixture, &plan);
+            assert_eq!(client_half.1.total.bytes_sent, forecast.offline_bytes_client);
+            assert_eq!(client_half.1.total.bytes_received, forecast.offline_bytes_server);
+            assert_eq!(client_half.1.total.rounds, forecast.offline_rounds, "{extensions:?}");
+            let (client, server) = inferred(fixture, &plan, [&client_half.0, &server_half.0]);
             fixture.case.check(&client.expect("an inference").0, plan.options());
             server.expect("an inference");
         }
@@ -110,17 +111,17 @@ fn layers_and_products_are_opened_one_by_one_where_nothing_may_be_sent_ahead() {
 #[test]
 fn material_that_was_stored_in_one_piece_is_used_where_chunks_would_be_made_now() {
     let (whole, plan) = (RESIDUAL.plan(Rounds::Log), RESIDUAL.plan(Rounds::Log).storing(0));
-    let [ours, theirs] = prepared(&RESIDUAL, &whole);
-    let (client, server) = inferred(&RESIDUAL, &plan, [&ours.0, &theirs.0]);
+    let [client_half, server_half] = prepared(&RESIDUAL, &whole);
+    let (client, server) = inferred(&RESIDUAL, &plan, [&client_half.0, &server_half.0]);
     RESIDUAL.case.check(&client.expect("an inference").0, plan.options());
     server.expect("an inference");
     // An entry of the one-shot mode is correlations alone.
     let one_shot = Options::one_shot().next().expect("a mode");
     let (whole, plan) = (RESIDUAL.plan(one_shot), RESIDUAL.plan(one_shot).storing(0));
-    let [ours, theirs] = prepared(&RESIDUAL, &whole);
+    let [client_half, server_half] = prepared(&RESIDUAL, &whole);
     let stocks = [
-        Material::read(file(&ours.0), &plan, Role::Client).expect("the client's half").correlated,
-        Material::read(file(&theirs.0), &plan, Role::Server).expect("the server's half").correlated,
+        Material::read(file(&client_half.0), &plan, Role::Client).expect("the client's half").correlated,
+        Material::read(file(&server_half.0), &plan, Role::Server).expect("the server's half").correlated,
     ];
     for correlated in stocks {
         let Correlated::Stock(stock, None) = correlated else { panic!("a stock in one part") };
@@ -149,12 +150,12 @@ fn material_without_its_later_chunks_is_refused_before_anything_is_sent() {
 #[test]
 fn a_damaged_chunk_ends_the_inference() {
     let plan = RESIDUAL.plan(Rounds::Linear).storing(0);
-    let [ours, theirs] = prepared(&RESIDUAL, &plan);
+    let [client_half, server_half] = prepared(&RESIDUAL, &plan);
     // Another party's chunk where one of the client's should be, and one that is none.
     for at in [12, 13] {
-        let mut damaged = ours.0.clone();
+        let mut damaged = client_half.0.clone();
         damaged[at] ^= 1;
-        let (client, server) = inferred(&RESIDUAL, &plan, [&damaged, &theirs.0]);
+        let (client, server) = inferred(&RESIDUAL, &plan, [&damaged, &server_half.0]);
         let error = client.map(|(outputs, _)| outputs).expect_err("the chunk is damaged");
         assert!(matches!(error, Error::Correlations(_) | Error::Misuse(_)), "{error:?}");
         assert!(server.is_err());

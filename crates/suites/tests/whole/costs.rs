@@ -27,8 +27,8 @@ fn plans() -> impl Iterator<Item = (&'static Fixture, Plan)> {
 
 /// Client's and server's reports of a preparation and an inference.
 fn reports(fixture: &Fixture, plan: &Plan) -> [[Report; 2]; 2] {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let ((offline, online), events) = session_over(pair(), &server(&theirs), &ours, |client| {
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let ((offline, online), events) = session_over(pair(), &server(&server_folder), &client_folder, |client| {
         let (id, offline) = client.prepare(plan, &mut Silent).expect("material");
         let (outputs, online) = client.infer(plan, &id, &fixture.case.inputs, &mut Silent).expect("an inference");
         if plan.options().truncation == Truncation::Exact {
@@ -102,7 +102,7 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
         let model = fixture.model(&plan);
         let (mut near, mut far) = pair();
         near.set_timeout(PATIENCE);
-        let (ours, theirs) = both(
+        let (client_half, server_half) = both(
             || {
                 sharing::prepare_client(
                     &mut near,
@@ -129,13 +129,13 @@ fn the_demand_is_what_an_inference_uses_and_material_has_the_forecast_size() {
                 .0
             },
         );
-        for correlated in [&ours.correlated, &theirs.correlated] {
+        for correlated in [&client_half.correlated, &server_half.correlated] {
             let Correlated::Stock(stock, _) = correlated else { panic!("a stock") };
             assert_eq!(stock.left(), plan.online_cost().demand);
         }
         let forecast = plan.forecast();
-        assert_eq!(head(&ours, &plan).len() as u64, forecast.material_bytes_client + header);
-        assert_eq!(head(&theirs, &plan).len() as u64, forecast.material_bytes_server + header);
+        assert_eq!(head(&client_half, &plan).len() as u64, forecast.material_bytes_client + header);
+        assert_eq!(head(&server_half, &plan).len() as u64, forecast.material_bytes_server + header);
     }
 }
 

@@ -18,14 +18,14 @@ pub fn dealt(fixture: &Fixture, rounds: Rounds) -> Plan {
 
 /// A session in which both parties know ways to a dealer; both results.
 fn session<T>(
-    [ours, theirs]: [&StoreFolder; 2],
-    [to_ours, to_theirs]: [Connect; 2],
+    [client_folder, server_folder]: [&StoreFolder; 2],
+    [client_dealer, server_dealer]: [Connect; 2],
     work: impl FnOnce(&mut Client) -> Result<T, Error>,
 ) -> (Result<T, Error>, Result<(), Error>, Vec<Event>) {
     let (mut near, far) = pair();
     near.set_timeout(PATIENCE);
-    let (result, side) = over((near, far), &server(theirs).with_dealer(to_theirs), |channel| {
-        let mut client = Client::new(channel, ours.store())?.with_dealer(to_ours);
+    let (result, side) = over((near, far), &server(server_folder).with_dealer(server_dealer), |channel| {
+        let mut client = Client::new(channel, client_folder.store())?.with_dealer(client_dealer);
         let result = work(&mut client)?;
         client.close()?;
         Ok(result)
@@ -35,7 +35,7 @@ fn session<T>(
 
 #[test]
 fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let (connect, dealt) = dealer();
     let only_exact: [&Fixture; 2] = [&SMOOTH, &PRODUCTS];
     for fixture in [&*RESIDUAL, &*CHOICE, &*SMOOTH, &*PRODUCTS, &*GRAM] {
@@ -43,11 +43,12 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
         let needs_exact = only_exact.iter().any(|other| std::ptr::eq(*other, fixture));
         let options = Options::dealt().filter(|options| exact(options) || !needs_exact);
         for plan in options.map(|options| fixture.plan(options)) {
-            let (result, served, events) = session([&ours, &theirs], [connect.clone(), connect.clone()], |client| {
-                let (id, offline) = client.prepare(&plan, &mut Silent)?;
-                let (outputs, online) = client.infer(&plan, &id, &fixture.case.inputs, &mut Silent)?;
-                Ok((outputs, offline, online))
-            });
+            let (result, served, events) =
+                session([&client_folder, &server_folder], [connect.clone(), connect.clone()], |client| {
+                    let (id, offline) = client.prepare(&plan, &mut Silent)?;
+                    let (outputs, online) = client.infer(&plan, &id, &fixture.case.inputs, &mut Silent)?;
+                    Ok((outputs, offline, online))
+                });
             served.expect("the server ends well");
             let (outputs, offline, online) = result.expect("an inference");
             fixture.case.check(&outputs, plan.options());
@@ -71,14 +72,17 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
             {
                 continue;
             }
-            let made = fixture.plan(Options { maker: Maker::Parties, ..plan.options() }).forecast();
+            let by_parties = fixture.plan(Options { maker: Maker::Parties, ..plan.options() }).forecast();
             // Online nothing changes, but that products of a dealer have no guard bits to round off, which at times fit in the same tables.
-            let [dealt, made] =
-                [&forecast, &made].map(|of| [of.online_bytes_client, of.online_bytes_server, of.online_rounds]);
+            let [by_dealer, by_parties] =
+                [&forecast, &by_parties].map(|of| [of.online_bytes_client, of.online_bytes_server, of.online_rounds]);
             match plan.options().truncation {
-                Truncation::OneBit => assert_eq!(dealt, made),
+                Truncation::OneBit => assert_eq!(by_dealer, by_parties),
                 Truncation::Exact => {
-                    assert!(dealt[0] + dealt[1] <= made[0] + made[1] && dealt[2] <= made[2], "{dealt:?}, {made:?}");
+                    assert!(
+                        by_dealer[0] + by_dealer[1] <= by_parties[0] + by_parties[1] && by_dealer[2] <= by_parties[2],
+                        "{by_dealer:?}, {by_parties:?}"
+                    );
                 }
             }
         }
@@ -87,15 +91,15 @@ fn dealt_material_gives_the_executors_results_for_the_forecast_bytes() {
 
 #[test]
 fn hidden_weights_travel_once() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let (connect, _dealt) = dealer();
     let plan = dealt(&RESIDUAL, Rounds::Log);
     let ring = Modulus::new(plan.program().ring_bits());
     let weights: usize = plan.linear().iter().map(|layer| ring.packed_bytes(layer.plan.weights_len())).sum();
     let received = [(); 2].map(|()| {
         let (near, far, transcript) = record::pair();
-        let (prepared, side) = over((near, far), &server(&theirs).with_dealer(connect.clone()), |channel| {
-            let mut client = Client::new(channel, ours.store())?.with_dealer(connect.clone());
+        let (prepared, side) = over((near, far), &server(&server_folder).with_dealer(connect.clone()), |channel| {
+            let mut client = Client::new(channel, client_folder.store())?.with_dealer(connect.clone());
             client.prepare(&plan, &mut Silent)?;
             client.close()
         });
@@ -111,11 +115,11 @@ fn hidden_weights_travel_once() {
 
 #[test]
 fn another_weight_mask_brings_the_weights_again() {
-    let (ours, theirs, moved) = (StoreFolder::new(), StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder, moved) = (StoreFolder::new(), StoreFolder::new(), StoreFolder::new());
     let (connect, _dealt) = dealer();
     let plan = dealt(&RESIDUAL, Rounds::Log);
-    for theirs in [&theirs, &moved] {
-        let (result, ..) = session([&ours, theirs], [connect.clone(), connect.clone()], |client| {
+    for server_folder in [&server_folder, &moved] {
+        let (result, ..) = session([&client_folder, server_folder], [connect.clone(), connect.clone()], |client| {
             let (id, _) = client.prepare(&plan, &mut Silent)?;
             client.infer(&plan, &id, &RESIDUAL.case.inputs, &mut Silent)
         });
@@ -136,13 +140,13 @@ fn abort_of<T: std::fmt::Debug>(result: Result<T, Error>) -> (AbortReason, Strin
 
 #[test]
 fn a_party_whose_partner_does_not_come_is_told() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let patience = Duration::from_millis(200);
     let (to_one, first) = dealer_with(MOST, patience);
     let (to_other, second) = dealer_with(MOST, patience);
     let plan = dealt(&CHOICE, Rounds::Log);
     let (result, served, _) =
-        session([&ours, &theirs], [to_one, to_other], |client| client.prepare(&plan, &mut Silent));
+        session([&client_folder, &server_folder], [to_one, to_other], |client| client.prepare(&plan, &mut Silent));
     let (reason, text) = abort_of(result);
     assert_eq!(reason, AbortReason::BadRequest);
     assert!(text.contains("same dealer"), "{text}");
@@ -151,16 +155,16 @@ fn a_party_whose_partner_does_not_come_is_told() {
         let result = dealer.recv().expect("one result");
         assert!(matches!(result, Err(Error::PeerMisbehaved(PeerMisbehaved::Request(_)))), "{result:?}");
     }
-    assert_eq!((ours.ready(), theirs.ready()), (Vec::new(), Vec::new()));
+    assert_eq!((client_folder.ready(), server_folder.ready()), (Vec::new(), Vec::new()));
 }
 
 #[test]
 fn without_a_dealer_dealt_material_is_refused_on_either_side() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let (connect, _dealt) = dealer();
     let plan = dealt(&CHOICE, Rounds::Log);
-    let (refused, served) = over(pair(), &server(&theirs).with_dealer(connect.clone()), |channel| {
-        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+    let (refused, served) = over(pair(), &server(&server_folder).with_dealer(connect.clone()), |channel| {
+        let mut client = Client::new(channel, client_folder.store()).expect("a greeting");
         let refused = client.prepare(&plan, &mut Silent);
         client.close().expect("a goodbye");
         refused
@@ -168,8 +172,8 @@ fn without_a_dealer_dealt_material_is_refused_on_either_side() {
     assert!(matches!(refused, Err(Error::Misuse(_))));
     served.result.expect("the session goes on");
 
-    let (refused, _) = over(pair(), &server(&theirs), |channel| {
-        let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(connect);
+    let (refused, _) = over(pair(), &server(&server_folder), |channel| {
+        let mut client = Client::new(channel, client_folder.store()).expect("a greeting").with_dealer(connect);
         client.prepare(&plan, &mut Silent)
     });
     let (reason, text) = abort_of(refused);
@@ -178,11 +182,12 @@ fn without_a_dealer_dealt_material_is_refused_on_either_side() {
 
 #[test]
 fn a_dealer_refuses_entries_beyond_its_limit() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let (connect, dealt_now) = dealer_with(1000, PATIENCE);
     let plan = dealt(&RESIDUAL, Rounds::Log);
-    let (result, ..) =
-        session([&ours, &theirs], [connect.clone(), connect], |client| client.prepare(&plan, &mut Silent));
+    let (result, ..) = session([&client_folder, &server_folder], [connect.clone(), connect], |client| {
+        client.prepare(&plan, &mut Silent)
+    });
     let (_, text) = abort_of(result);
     assert!(text.contains("limit is 1000"), "{text}");
     assert!(dealt_now.iter().take(2).any(|result| result.is_err()));

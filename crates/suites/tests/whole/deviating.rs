@@ -69,11 +69,11 @@ impl Scene {
     pub fn session<T>(
         &self,
         channels: (Channel, Channel),
-        [ours, theirs]: &[StoreFolder; 2],
+        [client_folder, server_folder]: &[StoreFolder; 2],
         work: impl FnOnce(&mut Client) -> Result<T, Error>,
     ) -> (Result<T, Error>, Result<(), Error>) {
-        let (result, side) = over(channels, &server(theirs).with_dealer(self.to_dealer.clone()), |channel| {
-            let mut client = Client::new(channel, ours.store())?.with_dealer(self.to_dealer.clone());
+        let (result, side) = over(channels, &server(server_folder).with_dealer(self.to_dealer.clone()), |channel| {
+            let mut client = Client::new(channel, client_folder.store())?.with_dealer(self.to_dealer.clone());
             let result = work(&mut client)?;
             // The result is there; if the server has gone, nobody minds.
             client.close().ok();
@@ -143,8 +143,8 @@ impl Scene {
 
     /// Runs each alteration on material of its own; those that changed nothing that was sent are left out.
     fn altered(&self, alterations: Vec<Alteration>) -> Vec<End> {
-        let (left, ends) = (Mutex::new(alterations), Mutex::new(Vec::new()));
-        let take = || left.lock().expect("no thread panicked").pop();
+        let (queue, ends) = (Mutex::new(alterations), Mutex::new(Vec::new()));
+        let take = || queue.lock().expect("no thread panicked").pop();
         thread::scope(|scope| {
             for _ in 0..WORKERS {
                 scope.spawn(|| {
@@ -184,8 +184,8 @@ impl End {
         let place = format!("{alteration:?}: client {client:?}, server {server:?}");
         assert!(client.is_err(), "an output in spite of {place}");
         if alteration.is_of_bytes() {
-            let found = [client.as_ref().err(), server.as_ref().err()].into_iter().flatten().any(is_deviation);
-            assert!(found, "nobody noticed what was wrong: {place}");
+            let is_noticed = [client.as_ref().err(), server.as_ref().err()].into_iter().flatten().any(is_deviation);
+            assert!(is_noticed, "nobody noticed what was wrong: {place}");
         }
     }
 }

@@ -24,10 +24,10 @@ fn behind(folder: &StoreFolder, admit: fn(Intent<'_>) -> bool) -> (Server, Arc<M
 
 #[test]
 fn a_gate_hears_of_every_request() {
-    let (folder, ours) = (StoreFolder::new(), StoreFolder::new());
+    let (folder, client_folder) = (StoreFolder::new(), StoreFolder::new());
     let (server, asked) = behind(&folder, |_| true);
     let (plan, program) = (CHOICE.plan(Rounds::Log), CHOICE.program());
-    let id = session(&server, &ours, |client| {
+    let id = session(&server, &client_folder, |client| {
         client.describe(Some(program.model()), None).unwrap();
         let id = prepare(client, &plan);
         infer(client, &CHOICE, &plan, &id);
@@ -44,15 +44,15 @@ fn a_gate_hears_of_every_request() {
 
 #[test]
 fn what_a_gate_refuses_is_not_begun() {
-    let (folder, ours) = (StoreFolder::new(), StoreFolder::new());
+    let (folder, client_folder) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
-    let id = session(&server(&folder), &ours, |client| prepare(client, &plan));
-    let copy = ours.copy();
+    let id = session(&server(&folder), &client_folder, |client| prepare(client, &plan));
+    let copy = client_folder.copy();
     let (closed, _) = behind(&folder, |_| false);
     let refused = |work: &dyn Fn(&mut Client) -> Result<(), Error>| {
         let (error, side) = over(pair(), &closed, |mut channel| {
             channel.set_timeout(PATIENCE);
-            work(&mut Client::new(channel, ours.store()).unwrap()).expect_err("a refusal")
+            work(&mut Client::new(channel, client_folder.store()).unwrap()).expect_err("a refusal")
         });
         let Error::Channel(privet_channel::Error::PeerMisbehaved(Link::Aborted { reason, text })) = error else {
             panic!("{error:?}")
@@ -70,9 +70,9 @@ fn what_a_gate_refuses_is_not_begun() {
 
 #[test]
 fn a_model_is_described_by_its_hash_too_until_it_is_withdrawn() {
-    let (folder, ours) = (StoreFolder::new(), StoreFolder::new());
+    let (folder, client_folder) = (StoreFolder::new(), StoreFolder::new());
     let hash = CHOICE.program().hash().to_string();
-    session(&server(&folder), &ours, |client| {
+    session(&server(&folder), &client_folder, |client| {
         assert_eq!(client.describe(Some(&hash), Some(&hash)).unwrap(), CHOICE.public);
     });
     let mut catalog = crate::parties::catalog();
@@ -80,7 +80,7 @@ fn a_model_is_described_by_its_hash_too_until_it_is_withdrawn() {
     let without = registry::server(catalog, folder.store(), Policy::default()).expect("a folder");
     let (described, _) = over(pair(), &without, |mut channel| {
         channel.set_timeout(PATIENCE);
-        Client::new(channel, ours.store()).unwrap().describe(Some(&hash), None).map(drop)
+        Client::new(channel, client_folder.store()).unwrap().describe(Some(&hash), None).map(drop)
     });
     assert!(described.is_err());
 }

@@ -23,13 +23,13 @@ fn replacements() -> Vec<Value> {
 }
 
 /// Paths to every leaf, list and object below `value`.
-fn places(value: &Value, path: &str, found: &mut Vec<String>) {
-    found.push(path.to_owned());
+fn places(value: &Value, path: &str, paths: &mut Vec<String>) {
+    paths.push(path.to_owned());
     match value {
         Value::Array(items) => {
-            items.iter().enumerate().for_each(|(index, item)| places(item, &format!("{path}/{index}"), found));
+            items.iter().enumerate().for_each(|(index, item)| places(item, &format!("{path}/{index}"), paths));
         }
-        Value::Object(fields) => fields.iter().for_each(|(key, item)| places(item, &format!("{path}/{key}"), found)),
+        Value::Object(fields) => fields.iter().for_each(|(key, item)| places(item, &format!("{path}/{key}"), paths)),
         _ => {}
     }
 }
@@ -76,9 +76,9 @@ fn assert_no_panic(fixture: &Fixture, kind: &str, edits: impl Iterator<Item = (S
 fn no_changed_field_makes_a_client_panic() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
         let document: Value = serde_json::from_slice(&fixture.public).expect("JSON");
-        let mut found = Vec::new();
-        places(&document, "", &mut found);
-        let changed = found.iter().flat_map(|path| {
+        let mut paths = Vec::new();
+        places(&document, "", &mut paths);
+        let changed = paths.iter().flat_map(|path| {
             let document = &document;
             replacements().into_iter().map(move |value| {
                 let mut changed = document.clone();
@@ -94,9 +94,9 @@ fn no_changed_field_makes_a_client_panic() {
 #[test]
 fn no_missing_field_and_no_cut_makes_a_client_panic() {
     let document: Value = serde_json::from_slice(&RESIDUAL.public).expect("JSON");
-    let mut found = Vec::new();
-    places(&document, "", &mut found);
-    let missing = found.iter().skip(1).map(|path| {
+    let mut paths = Vec::new();
+    places(&document, "", &mut paths);
+    let missing = paths.iter().skip(1).map(|path| {
         let mut changed = document.clone();
         let (parent, key) = path.rsplit_once('/').expect("below the root");
         match changed.pointer_mut(parent).expect("a place") {

@@ -246,8 +246,8 @@ fn compute(
 
 /// The place of the element that wins a tournament whose differences wrap in `ring`.
 fn champion(group: &[i64], ties: Ties, ring: Modulus) -> i128 {
-    let mut left: Vec<usize> = (0..group.len()).collect();
-    while left.len() > 1 {
+    let mut contenders: Vec<usize> = (0..group.len()).collect();
+    while contenders.len() > 1 {
         let winner = |pair: &[usize]| match *pair {
             [a, b] => {
                 let [ahead, behind] = if ties == Ties::First { [a, b] } else { [b, a] };
@@ -256,9 +256,9 @@ fn champion(group: &[i64], ties: Ties, ring: Modulus) -> i128 {
             }
             _ => pair[0],
         };
-        left = left.chunks(2).map(winner).collect();
+        contenders = contenders.chunks(2).map(winner).collect();
     }
-    left[0] as i128
+    contenders[0] as i128
 }
 
 fn windows(input: &[usize], output: &[usize], window: &Window) -> Windows {

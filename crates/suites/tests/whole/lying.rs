@@ -38,12 +38,12 @@ struct Ends {
     wrong: usize,
 }
 
-fn lie(scene: &Scene, kept: Kept, liar: usize) -> Ends {
+fn lie(scene: &Scene, target: Kept, liar: usize) -> Ends {
     let mut ends = Ends::default();
     for place in 0..PLACES {
         let folders = [StoreFolder::new(), StoreFolder::new()];
         let id = scene.prepare(&folders);
-        flip(&kept.path(&folders[liar], &id), place);
+        flip(&target.path(&folders[liar], &id), place);
         match scene.infer_on(&id, pair(), &folders).0 {
             Err(_) => ends.failed += 1,
             Ok(outputs) if scene.is_right(&outputs) => ends.right += 1,
@@ -66,14 +66,14 @@ fn flip(path: &PathBuf, place: u64) {
 fn no_lie_about_what_was_dealt_goes_through() {
     let scene = Scene::malicious(&RESIDUAL, Truncation::OneBit);
     for liar in [0, 1] {
-        for kept in [Kept::Entry, Kept::Setup] {
-            let ends = lie(&scene, kept, liar);
+        for target in [Kept::Entry, Kept::Setup] {
+            let ends = lie(&scene, target, liar);
             // What a comparison's key says of a level is read by one of the two parties alone, so some lies are none.
-            let caught = match kept {
+            let caught = match target {
                 Kept::Entry => ends.failed >= 4,
                 Kept::Setup => ends.right == 0,
             };
-            assert!(ends.wrong == 0 && caught, "{kept:?} of {liar}: {ends:?}");
+            assert!(ends.wrong == 0 && caught, "{target:?} of {liar}: {ends:?}");
         }
     }
 }

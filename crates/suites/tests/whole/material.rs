@@ -12,10 +12,10 @@ use rcgen::{BasicConstraints, CertificateParams, CertifiedIssuer, ExtendedKeyUsa
 
 use crate::parties::{CHOICE, PATIENCE, RESIDUAL, Side, StoreFolder, infer, over, prepare, server, session};
 
-/// Asks for an inference on `id` with the store in `ours` and returns how that fails on both sides.
-fn refused(server: &Server, ours: &StoreFolder, plan: &Plan, id: &MaterialId) -> (Error, Side) {
+/// Asks for an inference on `id` with the store in `client_folder` and returns how that fails on both sides.
+fn refused(server: &Server, client_folder: &StoreFolder, plan: &Plan, id: &MaterialId) -> (Error, Side) {
     over(pair(), server, |channel| {
-        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+        let mut client = Client::new(channel, client_folder.store()).expect("a greeting");
         client.infer(plan, id, &CHOICE.case.inputs, &mut Silent).map(drop).expect_err("no second inference")
     })
 }
@@ -32,9 +32,9 @@ pub fn aborted(error: &Error) -> (AbortReason, &str) {
 
 #[test]
 fn a_spent_entry_is_refused_before_the_server_hears_of_it() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
-    session(&server, &ours, |client| {
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let (server, plan) = (server(&server_folder), CHOICE.plan(Rounds::Log));
+    session(&server, &client_folder, |client| {
         let id = prepare(client, &plan);
         infer(client, &CHOICE, &plan, &id);
         for _ in 0..2 {
@@ -49,11 +49,11 @@ fn a_spent_entry_is_refused_before_the_server_hears_of_it() {
 
 #[test]
 fn a_client_that_rolls_its_store_back_is_refused_by_the_server() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
-    let id = session(&server, &ours, |client| prepare(client, &plan));
-    let before = ours.copy();
-    session(&server, &ours, |client| infer(client, &CHOICE, &plan, &id));
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let (server, plan) = (server(&server_folder), CHOICE.plan(Rounds::Log));
+    let id = session(&server, &client_folder, |client| prepare(client, &plan));
+    let before = client_folder.copy();
+    session(&server, &client_folder, |client| infer(client, &CHOICE, &plan, &id));
 
     assert_eq!(before.ready(), std::slice::from_ref(&id));
     let (error, side) = refused(&server, &before, &plan, &id);
@@ -65,13 +65,13 @@ fn a_client_that_rolls_its_store_back_is_refused_by_the_server() {
 
 #[test]
 fn a_server_that_rolls_its_store_back_is_not_asked_by_the_client() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
-    let id = session(&server(&theirs), &ours, |client| prepare(client, &plan));
-    let before = theirs.copy();
-    session(&server(&theirs), &ours, |client| infer(client, &CHOICE, &plan, &id));
+    let id = session(&server(&server_folder), &client_folder, |client| prepare(client, &plan));
+    let before = server_folder.copy();
+    session(&server(&server_folder), &client_folder, |client| infer(client, &CHOICE, &plan, &id));
 
-    let (error, side) = refused(&server(&before), &ours, &plan, &id);
+    let (error, side) = refused(&server(&before), &client_folder, &plan, &id);
     assert!(matches!(error, Error::Store(StoreError::Spent { .. })), "{error:?}");
     assert!(side.events.is_empty());
     assert_eq!(before.ready(), [id]);
@@ -79,19 +79,19 @@ fn a_server_that_rolls_its_store_back_is_not_asked_by_the_client() {
 
 #[test]
 fn an_entry_that_only_the_client_holds_is_refused() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
-    let id = session(&server(&theirs), &ours, |client| prepare(client, &plan));
-    let (error, side) = refused(&server(&StoreFolder::new()), &ours, &plan, &id);
+    let id = session(&server(&server_folder), &client_folder, |client| prepare(client, &plan));
+    let (error, side) = refused(&server(&StoreFolder::new()), &client_folder, &plan, &id);
     assert_eq!(aborted(&error), (AbortReason::MaterialUnavailable, ""));
     assert!(matches!(side.result, Err(Error::Store(StoreError::Missing { .. }))));
 }
 
 #[test]
 fn an_entry_serves_only_the_program_and_depth_that_it_was_made_for() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
-    session(&server(&theirs), &ours, |client| {
+    session(&server(&server_folder), &client_folder, |client| {
         let id = prepare(client, &plan);
         for other in [RESIDUAL.plan(Rounds::Log), CHOICE.plan(Rounds::Linear)] {
             let inputs = if other.program() == plan.program() { &CHOICE.case.inputs } else { &RESIDUAL.case.inputs };
@@ -110,20 +110,20 @@ fn damaged_material_is_spent_and_told_apart_from_a_bad_peer() {
         let path = folder.path().join("ready").join(format!("{id}.material"));
         std::fs::write(path, b"not what was written").expect("a file");
     };
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let server = server(&theirs);
-    let [first, second] = session(&server, &ours, |client| [(); 2].map(|()| prepare(client, &plan)));
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let server = server(&server_folder);
+    let [first, second] = session(&server, &client_folder, |client| [(); 2].map(|()| prepare(client, &plan)));
 
-    damage(&ours, &first);
-    let (error, side) = refused(&server, &ours, &plan, &first);
+    damage(&client_folder, &first);
+    let (error, side) = refused(&server, &client_folder, &plan, &first);
     assert!(matches!(error, Error::Misuse(_)) && side.events.is_empty(), "{error:?}");
-    assert!(!ours.ready().contains(&first));
+    assert!(!client_folder.ready().contains(&first));
 
-    damage(&theirs, &second);
-    let (error, side) = refused(&server, &ours, &plan, &second);
+    damage(&server_folder, &second);
+    let (error, side) = refused(&server, &client_folder, &plan, &second);
     assert_eq!(aborted(&error), (AbortReason::Internal, ""));
     assert!(matches!(side.result, Err(Error::Misuse(_))));
-    assert!(!theirs.ready().contains(&second));
+    assert!(!server_folder.ready().contains(&second));
 }
 
 /// An observer that fails in the middle of the online phase.
@@ -137,38 +137,38 @@ impl Observer for Failing {
 
 #[test]
 fn a_failing_observer_leaves_the_entry_spent_and_the_server_ready() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
-    let [first, second] = session(&server, &ours, |client| [(); 2].map(|()| prepare(client, &plan)));
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let (server, plan) = (server(&server_folder), CHOICE.plan(Rounds::Log));
+    let [first, second] = session(&server, &client_folder, |client| [(); 2].map(|()| prepare(client, &plan)));
     let (near, far) = pair();
     thread::scope(|scope| {
         let server = &server;
         let serving =
             scope.spawn(move || catch_unwind(AssertUnwindSafe(|| server.serve(far, &mut Failing, &mut |_| ()))));
-        let mut client = Client::new(near, ours.store()).expect("a greeting");
+        let mut client = Client::new(near, client_folder.store()).expect("a greeting");
         let failed = client.infer(&plan, &first, &CHOICE.case.inputs, &mut Silent).map(drop);
         assert!(matches!(failed, Err(Error::Channel(_))), "{failed:?}");
         assert!(serving.join().expect("caught").is_err(), "the observer's failure is passed on");
     });
-    assert!(matches!(theirs.store().metadata(&first), Err(StoreError::Spent { .. })));
-    session(&server, &ours, |client| infer(client, &CHOICE, &plan, &second));
+    assert!(matches!(server_folder.store().metadata(&first), Err(StoreError::Spent { .. })));
+    session(&server, &client_folder, |client| infer(client, &CHOICE, &plan, &second));
 }
 
 #[test]
 fn a_failing_listener_to_events_loses_no_material() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let (server, plan) = (server(&server_folder), CHOICE.plan(Rounds::Log));
     let (near, far) = pair();
     let id = thread::scope(|scope| {
         let server = &server;
         let fails = || server.serve(far, &mut Silent, &mut |_| panic!("the listener fails"));
         let serving = scope.spawn(move || catch_unwind(AssertUnwindSafe(fails)).is_err());
-        let mut client = Client::new(near, ours.store()).expect("a greeting");
+        let mut client = Client::new(near, client_folder.store()).expect("a greeting");
         let id = prepare(&mut client, &plan);
         assert!(serving.join().expect("caught"));
         id
     });
-    session(&server, &ours, |client| infer(client, &CHOICE, &plan, &id));
+    session(&server, &client_folder, |client| infer(client, &CHOICE, &plan, &id));
 }
 
 /// An authority and what it issued to a server and to two clients.
@@ -210,18 +210,18 @@ impl Certificates {
 #[test]
 fn an_entry_serves_only_the_certificate_that_it_was_made_with() {
     let certificates = Certificates::new();
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let (server, plan) = (server(&server_folder), CHOICE.plan(Rounds::Log));
     let make = |client| {
         over(certificates.link(client), &server, |channel| {
-            let mut client = Client::new(channel, ours.store()).expect("a greeting");
+            let mut client = Client::new(channel, client_folder.store()).expect("a greeting");
             prepare(&mut client, &plan)
         })
         .0
     };
     let id = make(0);
     // A thief of the client's store: the entry is bound to the server's certificate there, to the client's here.
-    let stolen = ours.copy();
+    let stolen = client_folder.copy();
     let ((error, ready), side) = over(certificates.link(1), &server, |channel| {
         let mut thief = Client::new(channel, stolen.store()).expect("a greeting");
         let ready = thief.ready(&plan).expect("a list");
@@ -234,7 +234,7 @@ fn an_entry_serves_only_the_certificate_that_it_was_made_with() {
     assert!(side.result.expect_err("refused").is_the_peers_fault());
     // The refusal did not cost its owner the entry.
     let ((), side) = over(certificates.link(0), &server, |channel| {
-        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+        let mut client = Client::new(channel, client_folder.store()).expect("a greeting");
         infer(&mut client, &CHOICE, &plan, &id);
         client.close().expect("a goodbye");
     });

@@ -27,11 +27,11 @@ fn unprepared(client: &mut privet_suites::session::Client, fixture: &Fixture, pl
 
 #[test]
 fn results_are_those_of_the_executor_with_and_without_material() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let server = server(&theirs);
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let server = server(&server_folder);
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for plan in Options::one_shot().map(|options| fixture.plan(options)) {
-            session(&server, &ours, |client| {
+            session(&server, &client_folder, |client| {
                 let id = prepare(client, &plan);
                 infer(client, fixture, &plan, &id);
                 unprepared(client, fixture, &plan);
@@ -42,10 +42,10 @@ fn results_are_those_of_the_executor_with_and_without_material() {
 
 #[test]
 fn exact_truncation_makes_results_exact() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let plan = RESIDUAL.plan(one_shot(Truncation::Exact));
     assert_eq!(plan.product_ring().bits(), plan.program().ring_bits() + 2);
-    session(&server(&theirs), &ours, |client| {
+    session(&server(&server_folder), &client_folder, |client| {
         for _ in 0..8 {
             let case = &RESIDUAL.case;
             let (outputs, _) = client.infer_unprepared(&plan, &case.inputs, &mut Silent).expect("an inference");
@@ -58,12 +58,14 @@ fn exact_truncation_makes_results_exact() {
 fn bytes_and_rounds_are_those_of_the_forecast_and_the_key_goes_once_per_session() {
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for plan in Options::one_shot().map(|options| fixture.plan(options)) {
-            let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-            let ((offline, reports), events) = session_over(pair(), &server(&theirs), &ours, |client| {
-                let (id, offline) = client.prepare(&plan, &mut Silent).expect("material");
-                let (_, online) = client.infer(&plan, &id, &fixture.case.inputs, &mut Silent).expect("an inference");
-                (offline, [online, unprepared(client, fixture, &plan)])
-            });
+            let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+            let ((offline, reports), events) =
+                session_over(pair(), &server(&server_folder), &client_folder, |client| {
+                    let (id, offline) = client.prepare(&plan, &mut Silent).expect("material");
+                    let (_, online) =
+                        client.infer(&plan, &id, &fixture.case.inputs, &mut Silent).expect("an inference");
+                    (offline, [online, unprepared(client, fixture, &plan)])
+                });
             let sent = |report: &Report| [report.total.bytes_sent, report.total.bytes_received, report.total.rounds];
             let forecast = plan.forecast();
             let offline_bytes = [forecast.offline_bytes_client, forecast.offline_bytes_server];
@@ -84,9 +86,9 @@ fn bytes_and_rounds_are_those_of_the_forecast_and_the_key_goes_once_per_session(
             });
             let served: Vec<_> = served.collect();
             assert_eq!(served.iter().map(|(_, prepared)| *prepared).collect::<Vec<_>>(), [true, false]);
-            for ((theirs, _), ours) in served.iter().zip(&reports) {
-                assert_eq!(theirs.total.bytes_received, ours.total.bytes_sent);
-                assert_eq!(theirs.total.bytes_sent, ours.total.bytes_received);
+            for ((server_report, _), client_report) in served.iter().zip(&reports) {
+                assert_eq!(server_report.total.bytes_received, client_report.total.bytes_sent);
+                assert_eq!(server_report.total.bytes_sent, client_report.total.bytes_received);
             }
         }
     }
@@ -94,11 +96,11 @@ fn bytes_and_rounds_are_those_of_the_forecast_and_the_key_goes_once_per_session(
 
 #[test]
 fn a_small_buffer_is_filled_again_and_again_at_the_forecast_cost() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let server = server(&theirs);
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let server = server(&server_folder);
     for (buffer, some) in [(1, true), (4_000, true), (1 << 22, false)] {
         let plan = RESIDUAL.plan(one_shot(Truncation::OneBit)).buffering(buffer);
-        let report = session(&server, &ours, |client| unprepared(client, &RESIDUAL, &plan));
+        let report = session(&server, &client_folder, |client| unprepared(client, &RESIDUAL, &plan));
         let refills = report.layers.iter().filter(|layer| layer.operator == "refill").count();
         let forecast = plan.forecast();
         let refill = forecast.refill.expect("a one-shot plan");
@@ -114,11 +116,11 @@ fn a_small_buffer_is_filled_again_and_again_at_the_forecast_cost() {
 fn every_form_of_the_weights_gives_the_result_in_the_same_bytes() {
     let plan = RESIDUAL.plan(one_shot(Truncation::OneBit));
     for keep in [Keep::Transformed, Keep::Plain] {
-        let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+        let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
         let mut catalog = privet_suites::session::Catalog::default();
         catalog.add(load_keeping(RESIDUAL.public.clone(), &RESIDUAL.weights, keep).expect("a served program"));
-        let server = registry::server(catalog, theirs.store(), Policy::unrestricted()).expect("a folder");
-        let report = session(&server, &ours, |client| {
+        let server = registry::server(catalog, server_folder.store(), Policy::unrestricted()).expect("a folder");
+        let report = session(&server, &client_folder, |client| {
             let id = prepare(client, &plan);
             client.infer(&plan, &id, &RESIDUAL.case.inputs, &mut Silent).expect("an inference").1
         });
@@ -128,15 +130,15 @@ fn every_form_of_the_weights_gives_the_result_in_the_same_bytes() {
 
 #[test]
 fn material_of_other_modes_is_neither_taken_nor_given() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let (plan, default) = (CHOICE.plan(one_shot(Truncation::OneBit)), CHOICE.plan(Rounds::Log));
-    session(&server(&theirs), &ours, |client| {
-        let (mine, other) = (prepare(client, &plan), prepare(client, &default));
-        for (plan, id) in [(&plan, &other), (&default, &mine)] {
+    session(&server(&server_folder), &client_folder, |client| {
+        let (plan_id, default_id) = (prepare(client, &plan), prepare(client, &default));
+        for (plan, id) in [(&plan, &default_id), (&default, &plan_id)] {
             let refused = client.infer(plan, id, &CHOICE.case.inputs, &mut Silent).map(drop);
             assert!(matches!(refused, Err(Error::Store(StoreError::Unfit { .. }))), "{refused:?}");
         }
-        assert_eq!(client.ready(&plan).expect("a list"), [mine]);
+        assert_eq!(client.ready(&plan).expect("a list"), [plan_id]);
         let refused = client.infer_unprepared(&default, &CHOICE.case.inputs, &mut Silent).map(drop);
         assert!(matches!(refused, Err(Error::Misuse(_))), "{refused:?}");
     });
@@ -151,10 +153,10 @@ fn a_server_refuses_other_modes_and_large_buffers_without_material() {
         (one_shot, "silent", 1, "no OT extension"),
         (one_shot, "silent-small", (1 << 22) + 1, "4194304 OTs at most"),
     ] {
-        let theirs = StoreFolder::new();
+        let server_folder = StoreFolder::new();
         let (mut near, far) = pair();
         near.set_timeout(PATIENCE);
-        let (error, side) = over((near, far), &server(&theirs), |mut channel| {
+        let (error, side) = over((near, far), &server(&server_folder), |mut channel| {
             channel.exchange(&greeting(VERSION)).expect("a greeting");
             let program = CHOICE.program().hash().to_string();
             let request = format!(

@@ -73,10 +73,10 @@ fn inputs_within_the_bound_overflow() {
 
 #[test]
 fn outputs_made_without_a_dealer_depend_on_the_input_alone() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let server = server(&theirs);
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let server = server(&server_folder);
     for plan in exact(Options::made()).map(|options| OVERFLOW.plan(options)) {
-        session(&server, &ours, |client| {
+        session(&server, &client_folder, |client| {
             check(Rules::of(plan.options(), plan.program()), &plan.options().name(), |inputs| {
                 let id = prepare(client, &plan);
                 client.infer(&plan, &id, inputs, &mut Silent).expect("an inference").0
@@ -87,10 +87,10 @@ fn outputs_made_without_a_dealer_depend_on_the_input_alone() {
 
 #[test]
 fn outputs_of_one_shot_inferences_depend_on_the_input_alone() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let server = server(&theirs);
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let server = server(&server_folder);
     for plan in exact(Options::one_shot()).map(|options| OVERFLOW.plan(options)) {
-        session(&server, &ours, |client| {
+        session(&server, &client_folder, |client| {
             check(Rules::of(plan.options(), plan.program()), &plan.options().name(), |inputs| {
                 client.infer_unprepared(&plan, inputs, &mut Silent).expect("an inference").0
             });
@@ -101,8 +101,8 @@ fn outputs_of_one_shot_inferences_depend_on_the_input_alone() {
 #[test]
 fn outputs_of_dealt_material_depend_on_the_input_alone() {
     for plan in exact(Options::dealt()).map(|options| OVERFLOW.plan(options)) {
-        let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-        session_with_dealer([&ours, &theirs], &dealer().0, |client| {
+        let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+        session_with_dealer([&client_folder, &server_folder], &dealer().0, |client| {
             check(Rules::of(plan.options(), plan.program()), &plan.options().name(), |inputs| {
                 let id = prepare(client, &plan);
                 client.infer(&plan, &id, inputs, &mut Silent).expect("an inference").0
@@ -122,11 +122,11 @@ fn what_follows_functions_by_lines_depends_on_the_input_alone() {
     for plan in exact(Options::dealt().chain(Options::made()).filter(in_ring)).map(|options| fixture.plan(options)) {
         let mut catalog = Catalog::default();
         catalog.add(load(fixture.public.clone(), &fixture.weights).expect("a served program"));
-        let (ours, theirs, (connect, _dealt)) = (StoreFolder::new(), StoreFolder::new(), dealer());
-        let serving = registry::server(catalog, theirs.store(), Policy::unrestricted()).expect("a folder");
+        let (client_folder, server_folder, (connect, _dealt)) = (StoreFolder::new(), StoreFolder::new(), dealer());
+        let serving = registry::server(catalog, server_folder.store(), Policy::unrestricted()).expect("a folder");
         let serving = serving.with_dealer(connect.clone());
         let (outputs, side) = over(pair(), &serving, |channel| {
-            let mut client = Client::new(channel, ours.store())?.with_dealer(connect);
+            let mut client = Client::new(channel, client_folder.store())?.with_dealer(connect);
             let mut outputs = Vec::new();
             for inputs in (0..8).flat_map(|_| &inputs) {
                 let (id, _) = client.prepare(&plan, &mut Silent)?;
@@ -145,8 +145,8 @@ fn what_follows_functions_by_lines_depends_on_the_input_alone() {
 fn outputs_against_malicious_parties_depend_on_the_input_alone() {
     let config = malicious::Config { truncation: Truncation::Exact };
     let plan = malicious::Plan::new(OVERFLOW.program(), config).expect("a plan");
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    session_with_dealer([&ours, &theirs], &dealer().0, |client: &mut Client| {
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    session_with_dealer([&client_folder, &server_folder], &dealer().0, |client: &mut Client| {
         check(Rules::of_malicious(), "fss malicious", |inputs| {
             let (id, _) = client.prepare(&plan, &mut Silent).expect("material");
             client.infer(&plan, &id, inputs, &mut Silent).expect("an inference").0

@@ -264,14 +264,14 @@ pub fn session<T>(server: &Server, folder: &StoreFolder, work: impl FnOnce(&mut 
 
 /// [`session`] in which both parties know a way to a dealer.
 pub fn session_with_dealer<T>(
-    [ours, theirs]: [&StoreFolder; 2],
+    [client_folder, server_folder]: [&StoreFolder; 2],
     dealer: &Connect,
     work: impl FnOnce(&mut Client) -> T,
 ) -> T {
     let (mut near, far) = pair();
     near.set_timeout(PATIENCE);
-    let (out, side) = over((near, far), &server(theirs).with_dealer(dealer.clone()), |channel| {
-        let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(dealer.clone());
+    let (out, side) = over((near, far), &server(server_folder).with_dealer(dealer.clone()), |channel| {
+        let mut client = Client::new(channel, client_folder.store()).expect("a greeting").with_dealer(dealer.clone());
         let out = work(&mut client);
         client.close().expect("a goodbye");
         out

@@ -30,13 +30,13 @@ fn dealt(truncation: Truncation) -> Options {
 /// How a session ended at the client that was refused; nothing may have happened at the server.
 fn refused(
     server: &Server,
-    ours: &StoreFolder,
+    client_folder: &StoreFolder,
     work: impl FnOnce(&mut Client) -> Result<(), Error>,
 ) -> (AbortReason, String) {
     let (error, side) = over(pair(), server, |mut channel| {
         channel.set_timeout(PATIENCE);
         let (connect, _) = dealer();
-        let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(connect);
+        let mut client = Client::new(channel, client_folder.store()).expect("a greeting").with_dealer(connect);
         work(&mut client).expect_err("a refusal")
     });
     assert!(side.events.is_empty(), "the server did something");
@@ -51,9 +51,9 @@ fn refused(
 
 #[test]
 fn by_default_every_weaker_mode_is_refused_before_anything_is_made() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let (connect, dealt) = dealer();
-    let server = server_under(&theirs, Policy::default()).with_dealer(connect);
+    let server = server_under(&server_folder, Policy::default()).with_dealer(connect);
     let mut seen = BTreeSet::new();
     for config in registry::configs() {
         let weaknesses = config.mode().weaknesses();
@@ -61,7 +61,7 @@ fn by_default_every_weaker_mode_is_refused_before_anything_is_made() {
             continue;
         }
         let plan = config.plan(CHOICE.program(), Link::LAN).expect("a plan");
-        let (reason, text) = refused(&server, &ours, |client| client.prepare(&*plan, &mut Silent).map(drop));
+        let (reason, text) = refused(&server, &client_folder, |client| client.prepare(&*plan, &mut Silent).map(drop));
         assert_eq!(reason, AbortReason::NotAllowed);
         let defaults = ["exact", "parties", "masks"];
         assert!(defaults.iter().any(|value| text.contains(&format!("accepted for you: {value}"))), "{text}");
@@ -70,70 +70,70 @@ fn by_default_every_weaker_mode_is_refused_before_anything_is_made() {
     assert_eq!(seen, ["one-bit", "dealer", "kept-weights"].into());
     let one_shot = CHOICE.plan(one_shot(Truncation::OneBit));
     let ask = |client: &mut Client| client.infer_unprepared(&one_shot, &CHOICE.case.inputs, &mut Silent).map(drop);
-    assert_eq!(refused(&server, &ours, ask).0, AbortReason::NotAllowed);
-    assert!(ours.ready().is_empty() && theirs.ready().is_empty());
+    assert_eq!(refused(&server, &client_folder, ask).0, AbortReason::NotAllowed);
+    assert!(client_folder.ready().is_empty() && server_folder.ready().is_empty());
     assert!(dealt.try_recv().is_err(), "nobody went to the dealer");
 }
 
 #[test]
 fn what_a_policy_allows_is_served_and_nothing_beyond_it() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let mut policy = Policy::default();
     policy.accepts.allow("one-bit").expect("a weakness");
-    let server = server_under(&theirs, policy);
+    let server = server_under(&server_folder, policy);
     for truncation in [Truncation::Exact, Truncation::OneBit] {
         let plan = CHOICE.plan(gmw(truncation));
-        session(&server, &ours, |client| {
+        session(&server, &client_folder, |client| {
             let id = prepare(client, &plan);
             infer(client, &CHOICE, &plan, &id);
         });
     }
     let dealt = CHOICE.plan(dealt(Truncation::Exact));
-    let (reason, _) = refused(&server, &ours, |client| client.prepare(&dealt, &mut Silent).map(drop));
+    let (reason, _) = refused(&server, &client_folder, |client| client.prepare(&dealt, &mut Silent).map(drop));
     assert_eq!(reason, AbortReason::NotAllowed);
 }
 
 /// Material may be older than the policy. Neither side loses what was refused.
 #[test]
 fn material_of_a_mode_that_is_accepted_no_more_is_refused_and_kept() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(gmw(Truncation::OneBit));
-    let id = session(&server(&theirs), &ours, |client| prepare(client, &plan));
-    let strict = server_under(&theirs, Policy::default());
+    let id = session(&server(&server_folder), &client_folder, |client| prepare(client, &plan));
+    let strict = server_under(&server_folder, Policy::default());
     let ask = |client: &mut Client| client.infer(&plan, &id, &CHOICE.case.inputs, &mut Silent).map(drop);
-    assert_eq!(refused(&strict, &ours, ask).0, AbortReason::NotAllowed);
-    assert_eq!((ours.ready(), theirs.ready()), (vec![id.clone()], vec![id.clone()]));
-    session(&server(&theirs), &ours, |client| infer(client, &CHOICE, &plan, &id));
+    assert_eq!(refused(&strict, &client_folder, ask).0, AbortReason::NotAllowed);
+    assert_eq!((client_folder.ready(), server_folder.ready()), (vec![id.clone()], vec![id.clone()]));
+    session(&server(&server_folder), &client_folder, |client| infer(client, &CHOICE, &plan, &id));
 }
 
 #[test]
 fn a_client_has_its_answers_in_an_hour_over_modes_sessions_and_restarts() {
     const ANSWERS: u32 = 3;
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let limited = || {
         let policy = Policy { answers_per_hour: Some(ANSWERS), ..Policy::unrestricted() };
-        server_under(&theirs, policy)
+        server_under(&server_folder, policy)
     };
     let exact = CHOICE.plan(gmw(Truncation::Exact));
     let one_bit = CHOICE.plan(gmw(Truncation::OneBit));
     let one_shot = CHOICE.plan(one_shot(Truncation::Exact));
     // Three modes, each answer from a server that was started again.
     let answer = |plan: &Plan| {
-        session(&limited(), &ours, |client| {
+        session(&limited(), &client_folder, |client| {
             let id = prepare(client, plan);
             infer(client, &CHOICE, plan, &id);
         });
     };
     answer(&exact);
     answer(&one_bit);
-    session(&limited(), &ours, |client| {
+    session(&limited(), &client_folder, |client| {
         client.infer_unprepared(&one_shot, &CHOICE.case.inputs, &mut Silent).expect("an inference");
     });
     // Material may still be made, but none is spent, in whatever mode.
-    let ids = [&exact, &one_bit].map(|plan| session(&limited(), &ours, |client| prepare(client, plan)));
+    let ids = [&exact, &one_bit].map(|plan| session(&limited(), &client_folder, |client| prepare(client, plan)));
     for (plan, id) in [&exact, &one_bit].into_iter().zip(&ids) {
         let ask = |client: &mut Client| client.infer(plan, id, &CHOICE.case.inputs, &mut Silent).map(drop);
-        let (reason, text) = refused(&limited(), &ours, ask);
+        let (reason, text) = refused(&limited(), &client_folder, ask);
         assert_eq!(reason, AbortReason::Busy);
         let wait = text.strip_prefix(
             "this server gives a client 3 answers in an hour at most, and you have had them: try again in ",
@@ -142,28 +142,28 @@ fn a_client_has_its_answers_in_an_hour_over_modes_sessions_and_restarts() {
         assert!((3000..=3600).contains(&seconds), "{seconds}");
     }
     let ask = |client: &mut Client| client.infer_unprepared(&one_shot, &CHOICE.case.inputs, &mut Silent).map(drop);
-    assert_eq!(refused(&limited(), &ours, ask).0, AbortReason::Busy);
-    assert_eq!((ours.ready().len(), theirs.ready().len()), (2, 2));
+    assert_eq!(refused(&limited(), &client_folder, ask).0, AbortReason::Busy);
+    assert_eq!((client_folder.ready().len(), server_folder.ready().len()), (2, 2));
     // Without the limit both are good.
-    session(&server(&theirs), &ours, |client| infer(client, &CHOICE, &exact, &ids[0]));
+    session(&server(&server_folder), &client_folder, |client| infer(client, &CHOICE, &exact, &ids[0]));
 }
 
 #[test]
 fn sessions_at_once_share_a_clients_answers() {
     const SESSIONS: usize = 4;
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(gmw(Truncation::Exact));
     let policy = Policy { answers_per_hour: Some(2), ..Policy::default() };
-    session(&server(&theirs), &ours, |client| (0..SESSIONS).for_each(|_| drop(prepare(client, &plan))));
+    session(&server(&server_folder), &client_folder, |client| (0..SESSIONS).for_each(|_| drop(prepare(client, &plan))));
     let answers = std::thread::scope(|scope| {
         let sessions: Vec<_> = (0..SESSIONS)
             .map(|_| {
-                let server = server_under(&theirs, policy.clone());
-                let (ours, plan) = (&ours, &plan);
+                let server = server_under(&server_folder, policy.clone());
+                let (client_folder, plan) = (&client_folder, &plan);
                 scope.spawn(move || {
                     over(pair(), &server, |mut channel| {
                         channel.set_timeout(PATIENCE);
-                        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+                        let mut client = Client::new(channel, client_folder.store()).expect("a greeting");
                         client.infer_next(plan, &CHOICE.case.inputs, &mut Silent).is_ok()
                     })
                     .0
@@ -173,7 +173,7 @@ fn sessions_at_once_share_a_clients_answers() {
         sessions.into_iter().map(|session| session.join().expect("no panic")).filter(|&answered| answered).count()
     });
     assert_eq!(answers, 2);
-    assert_eq!((ours.ready().len(), theirs.ready().len()), (SESSIONS - 2, SESSIONS - 2));
+    assert_eq!((client_folder.ready().len(), server_folder.ready().len()), (SESSIONS - 2, SESSIONS - 2));
 }
 
 #[test]
@@ -207,10 +207,10 @@ fn suite_stream_is_refused_unless_the_policy_accepts_it() {
 #[test]
 fn answers_to_one_input_are_the_same_by_default_and_differ_where_one_bit_is_allowed() {
     const TIMES: usize = 6;
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let answers = |server: &Server, truncation| {
         let plan = RESIDUAL.plan(gmw(truncation));
-        session(server, &ours, |client| {
+        session(server, &client_folder, |client| {
             (0..TIMES)
                 .map(|_| prepare(client, &plan))
                 .collect::<Vec<_>>()
@@ -219,6 +219,6 @@ fn answers_to_one_input_are_the_same_by_default_and_differ_where_one_bit_is_allo
                 .collect::<BTreeSet<_>>()
         })
     };
-    assert_eq!(answers(&server_under(&theirs, Policy::default()), Truncation::Exact).len(), 1);
-    assert!(answers(&server(&theirs), Truncation::OneBit).len() > 1);
+    assert_eq!(answers(&server_under(&server_folder, Policy::default()), Truncation::Exact).len(), 1);
+    assert!(answers(&server(&server_folder), Truncation::OneBit).len() > 1);
 }

@@ -56,11 +56,11 @@ fn alter(scene: &Scene) -> Ends {
             let (mut far, mut near, witness) = tamper::pair(BEFORE + message, action.clone());
             let wait = if matches!(action, Action::Drop | Action::SwapWithNext) { WAIT } else { PATIENCE };
             [&mut near, &mut far].into_iter().for_each(|channel| channel.set_timeout(wait));
-            let made = scene.prepare_over((near, far), &folders).0;
+            let result = scene.prepare_over((near, far), &folders).0;
             if !witness.happened() {
                 continue;
             }
-            match made.map(|id| scene.infer_on(&id, pair(), &folders).0) {
+            match result.map(|id| scene.infer_on(&id, pair(), &folders).0) {
                 Err(_) => ends.unmade += 1,
                 Ok(Err(_)) => ends.failed += 1,
                 Ok(Ok(outputs)) if scene.is_right(&outputs) => ends.right += 1,

@@ -60,20 +60,20 @@ struct Run {
 }
 
 fn run(plan: &Plan, inputs: &[Vec<i64>]) -> Run {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let (near, far, transcript) = record::pair();
     let now = || Phase::of(&transcript.lock().expect("no thread panicked"));
     let (connect, _dealt) = dealer();
-    let serving = server(&theirs).with_dealer(connect.clone());
-    let ((greeted, prepared, outputs, mine), side) = over((near, far), &serving, |channel| {
-        let mut client = Client::new(channel, ours.store()).expect("a greeting").with_dealer(connect);
+    let serving = server(&server_folder).with_dealer(connect.clone());
+    let ((greeted, prepared, outputs, client_rounds), side) = over((near, far), &serving, |channel| {
+        let mut client = Client::new(channel, client_folder.store()).expect("a greeting").with_dealer(connect);
         let greeted = now();
         let (id, offline) = client.prepare(plan, &mut Silent).expect("material");
         let prepared = now();
         let (outputs, online) = client.infer(plan, &id, inputs, &mut Silent).expect("an inference");
         (greeted, prepared, outputs, [offline.total.rounds, online.total.rounds])
     });
-    let theirs: Vec<u64> = side
+    let server_rounds: Vec<u64> = side
         .events
         .iter()
         .map(|event| match event {
@@ -83,17 +83,17 @@ fn run(plan: &Plan, inputs: &[Vec<i64>]) -> Run {
             | privet_suites::session::Event::Inferred { report, .. } => report.total.rounds,
         })
         .collect();
-    let rounds = [mine[0], mine[1], theirs[0], theirs[1]];
+    let rounds = [client_rounds[0], client_rounds[1], server_rounds[0], server_rounds[1]];
     Run { online: now().since(&prepared), offline: prepared.since(&greeted), rounds, outputs }
 }
 
 /// What an inference without material put on the wire, requests aside.
 fn unprepared(plan: &Plan, inputs: &[Vec<i64>]) -> Phase {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let (near, far, transcript) = record::pair();
     let now = || Phase::of(&transcript.lock().expect("no thread panicked"));
-    let (greeted, side) = over((near, far), &server(&theirs), |channel| {
-        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+    let (greeted, side) = over((near, far), &server(&server_folder), |channel| {
+        let mut client = Client::new(channel, client_folder.store()).expect("a greeting");
         let greeted = now();
         client.infer_unprepared(plan, inputs, &mut Silent).expect("an inference");
         greeted
@@ -123,11 +123,11 @@ fn two_unprepared_runs_on_the_same_input_share_no_message_but_the_request() {
 #[test]
 fn ciphertexts_of_one_session_are_fresh_in_every_inference() {
     let plan = CHOICE.plan(one_shot());
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let (near, far, transcript) = record::pair();
     let now = || Phase::of(&transcript.lock().expect("no thread panicked"));
-    let (phases, _) = over((near, far), &server(&theirs), |channel| {
-        let mut client = Client::new(channel, ours.store()).expect("a greeting");
+    let (phases, _) = over((near, far), &server(&server_folder), |channel| {
+        let mut client = Client::new(channel, client_folder.store()).expect("a greeting");
         [(); 2].map(|()| {
             let before = now();
             client.infer_unprepared(&plan, &CHOICE.case.inputs, &mut Silent).expect("an inference");
@@ -347,8 +347,8 @@ fn assert_uniform<'a>(ring: Modulus, vectors: impl IntoIterator<Item = &'a Vec<u
 fn masks_and_shares_of_products_are_uniform() {
     let plan = RESIDUAL.plan(one_bit());
     let (ring, model) = (Modulus::new(plan.program().ring_bits()), RESIDUAL.model(&plan));
-    for (ours, theirs) in [prepared(&plan, &model), dealt(&plan, &model, &random_mask())] {
-        assert_uniform(ring, ours.masks.iter().chain(&ours.shares).chain(&theirs.shares));
+    for (client_half, server_half) in [prepared(&plan, &model), dealt(&plan, &model, &random_mask())] {
+        assert_uniform(ring, client_half.masks.iter().chain(&client_half.shares).chain(&server_half.shares));
     }
 }
 
@@ -359,8 +359,8 @@ fn masks_and_shares_modulo_a_prime_are_uniform() {
     let (field, model) = (plan.field().expect("a field"), RESIDUAL.model(&plan));
     let (mut seen, mut count) = ([0_f64; 16], 0.0);
     for _ in 0..4 {
-        let (ours, theirs) = prepared(&plan, &model);
-        for &residue in ours.masks.iter().chain(&ours.shares).chain(&theirs.shares).flatten() {
+        let (client_half, server_half) = prepared(&plan, &model);
+        for &residue in client_half.masks.iter().chain(&client_half.shares).chain(&server_half.shares).flatten() {
             assert!(residue < field.prime());
             seen[(residue * 16 / field.prime()) as usize] += 1.0;
             count += 1.0;
@@ -391,11 +391,11 @@ fn what_a_dealer_gives_the_server_does_not_tell_the_clients_masks() {
     let hidden = mask.hide(&plan, model.weights()).next().expect("a layer");
     let weights: Vec<u64> = model.weights().tensor(&layer.weight).iter().map(|&weight| weight as u64).collect();
     let secret = ring.sub(&weights, &hidden);
-    let (ours, theirs) = dealt(&plan, &model, &mask);
+    let (client_half, server_half) = dealt(&plan, &model, &mask);
     let operation = plan.operation(layer.operation);
     let Operator::Dense { weight_shape: [inner, columns], .. } = operation.operator else { panic!("a dense layer") };
     let times = |matrix: &[u64]| -> Vec<u64> {
-        let rows = ours.masks[0].chunks_exact(inner);
+        let rows = client_half.masks[0].chunks_exact(inner);
         let entry = |row: &[u64], column: usize| {
             let terms = row.iter().zip(matrix[column..].iter().step_by(columns));
             ring.reduce(terms.fold(0u64, |sum, (r, w)| sum.wrapping_add(r.wrapping_mul(*w))))
@@ -404,9 +404,9 @@ fn what_a_dealer_gives_the_server_does_not_tell_the_clients_masks() {
     };
     // The server knows A. Were its share A r, it could solve for r.
     let products = times(&secret);
-    assert!(theirs.shares[0].iter().zip(&products).all(|(share, product)| share != product));
+    assert!(server_half.shares[0].iter().zip(&products).all(|(share, product)| share != product));
     // That these are the products shows in the sum of both shares: V r + A r.
-    let sum = ring.add(&ours.shares[0], &theirs.shares[0]);
+    let sum = ring.add(&client_half.shares[0], &server_half.shares[0]);
     assert_eq!(sum, ring.add(&times(&hidden), &products));
 }
 
@@ -422,18 +422,24 @@ fn no_mask_and_no_share_comes_twice() {
             // Elements of 37 bits: a few of some thousands may agree by chance, not a vector.
             assert!(distinct.len() + 4 > words.len(), "{what}: {} of {} are distinct", distinct.len(), words.len());
         };
-        assert_distinct("masks", &|(ours, _)| ours.masks.clone());
-        assert_distinct("the client's shares", &|(ours, _)| ours.shares.clone());
-        assert_distinct("the server's shares", &|(_, theirs)| theirs.shares.clone());
+        assert_distinct("masks", &|(client_half, _)| client_half.masks.clone());
+        assert_distinct("the client's shares", &|(client_half, _)| client_half.shares.clone());
+        assert_distinct("the server's shares", &|(_, server_half)| server_half.shares.clone());
     }
 }
 
 /// What an inference on given material puts on the wire.
-fn online(plan: &Plan, model: &Model, ours: Material, theirs: Material, inputs: &[Vec<i64>]) -> Phase {
+fn online(plan: &Plan, model: &Model, client_half: Material, server_half: Material, inputs: &[Vec<i64>]) -> Phase {
     let (mut near, mut far, transcript): (Channel, Channel, _) = record::pair();
     both(
-        || sharing::infer_client(&mut near, plan, ours, inputs, &mut Vec::new(), &mut Silent).expect("an inference"),
-        || sharing::infer_server(&mut far, plan, model, theirs, &mut Vec::new(), &mut Silent).expect("an inference"),
+        || {
+            sharing::infer_client(&mut near, plan, client_half, inputs, &mut Vec::new(), &mut Silent)
+                .expect("an inference")
+        },
+        || {
+            sharing::infer_server(&mut far, plan, model, server_half, &mut Vec::new(), &mut Silent)
+                .expect("an inference")
+        },
     );
     Phase::of(&transcript.lock().expect("no thread panicked"))
 }
@@ -449,12 +455,12 @@ fn stored(bytes: &[u8]) -> Stored {
 fn material_used_twice_is_caught() {
     let plan = RESIDUAL.plan(Rounds::Log);
     let model = RESIDUAL.model(&plan);
-    let (ours, theirs) = prepared(&plan, &model);
-    let (ours, theirs) = (head(&ours, &plan), head(&theirs, &plan));
+    let (client_half, server_half) = prepared(&plan, &model);
+    let (client_half, server_half) = (head(&client_half, &plan), head(&server_half, &plan));
     let again = || {
-        let ours = Material::read(stored(&ours), &plan, Role::Client).expect("the client's half");
-        let theirs = Material::read(stored(&theirs), &plan, Role::Server).expect("the server's half");
-        online(&plan, &model, ours, theirs, &RESIDUAL.case.inputs)
+        let client_half = Material::read(stored(&client_half), &plan, Role::Client).expect("the client's half");
+        let server_half = Material::read(stored(&server_half), &plan, Role::Server).expect("the server's half");
+        online(&plan, &model, client_half, server_half, &RESIDUAL.case.inputs)
     };
     assert!(repeats(&again(), &again()));
 }
@@ -464,9 +470,9 @@ fn an_input_without_its_mask_is_caught() {
     let plan = RESIDUAL.plan(Rounds::Log);
     let model = RESIDUAL.model(&plan);
     let inputs = &inputs(&RESIDUAL)[0];
-    let (ours, theirs) = prepared(&plan, &model);
-    assert_eq!(unbalanced(&online(&plan, &model, ours, theirs, inputs)), Vec::<usize>::new());
-    let (mut ours, theirs) = prepared(&plan, &model);
-    ours.masks[0].fill(0);
-    assert_eq!(unbalanced(&online(&plan, &model, ours, theirs, inputs)).len(), 1);
+    let (client_half, server_half) = prepared(&plan, &model);
+    assert_eq!(unbalanced(&online(&plan, &model, client_half, server_half, inputs)), Vec::<usize>::new());
+    let (mut client_half, server_half) = prepared(&plan, &model);
+    client_half.masks[0].fill(0);
+    assert_eq!(unbalanced(&online(&plan, &model, client_half, server_half, inputs)).len(), 1);
 }

@@ -51,7 +51,7 @@ fn material(plan: &Plan) -> Halves {
 /// Material that the two parties make.
 fn made(plan: &Plan) -> Halves {
     let ((mut near, mut far), model) = (pair(), GRAM.model(plan));
-    let (ours, theirs) = both(
+    let (client, server) = both(
         || {
             sharing::prepare_client(&mut near, plan, &mut BaseOts::default(), None, &mut std::io::sink(), &mut Silent)
                 .map(|result| result.0)
@@ -69,7 +69,7 @@ fn made(plan: &Plan) -> Halves {
             .map(|result| result.0)
         },
     );
-    (head(&ours.expect("material"), plan), head(&theirs.expect("material"), plan))
+    (head(&client.expect("material"), plan), head(&server.expect("material"), plan))
 }
 
 /// Both halves as they lie in the store.
@@ -92,24 +92,24 @@ fn file(bytes: &[u8]) -> Stored {
 fn infer(
     [mut near, mut far]: [Channel; 2],
     plan: &Plan,
-    (ours, theirs): &Halves,
+    (client_half, server_half): &Halves,
     inputs: &[Vec<i64>],
 ) -> (Result<Predicted, Error>, Result<Report, Error>) {
     let model = GRAM.model(plan);
-    let ours = clients(plan, ours).expect("the client's half");
-    let theirs = Material::read(file(theirs), plan, Role::Server).expect("the server's half");
+    let client_half = clients(plan, client_half).expect("the client's half");
+    let server_half = Material::read(file(server_half), plan, Role::Server).expect("the server's half");
     both(
-        move || sharing::infer_client(&mut near, plan, ours, inputs, &mut Vec::new(), &mut Silent),
-        move || sharing::infer_server(&mut far, plan, &model, theirs, &mut Vec::new(), &mut Silent),
+        move || sharing::infer_client(&mut near, plan, client_half, inputs, &mut Vec::new(), &mut Silent),
+        move || sharing::infer_server(&mut far, plan, &model, server_half, &mut Vec::new(), &mut Silent),
     )
 }
 
 /// The opening of the one product, as either party learns it: the sum of both messages.
 fn opening(plan: &Plan, material: &Halves, inputs: &[Vec<i64>]) -> Vec<u64> {
     let (near, far, transcript) = record::pair();
-    let (ours, theirs) = infer([near, far], plan, material, inputs);
-    GRAM.case.check(&ours.expect("an inference").0, plan.options());
-    theirs.expect("an inference");
+    let (client, server) = infer([near, far], plan, material, inputs);
+    GRAM.case.check(&client.expect("an inference").0, plan.options());
+    server.expect("an inference");
     let (ring, len) = (Modulus::new(plan.program().ring_bits()), inputs[0].len());
     let transcript = transcript.lock().expect("no thread panicked");
     let parts = [Direction::FirstToSecond, Direction::SecondToFirst].map(|direction| {
@@ -138,8 +138,8 @@ fn openings_of_two_runs_tell_nothing_and_of_one_material_used_twice_they_tell_th
     // The control: halves that are kept and used again.
     for options in [DEALT, FSS, ALONE] {
         let (plan, inputs) = (GRAM.plan(options), &GRAM.case.inputs);
-        let kept = material(&plan);
-        let reused = [(); 2].map(|()| opening(&plan, &kept, inputs));
+        let material = material(&plan);
+        let reused = [(); 2].map(|()| opening(&plan, &material, inputs));
         assert!(difference(&plan, reused).iter().all(|&difference| difference == 0));
     }
 }
@@ -172,8 +172,8 @@ fn a_value_is_opened_once_whatever_products_read_it() {
     for options in [DEALT, FSS, ALONE] {
         let plan = GRAM.plan(options);
         let (near, far) = pair();
-        let (ours, _) = infer([near, far], &plan, &material(&plan), &GRAM.case.inputs);
-        let report = ours.expect("an inference").1;
+        let (client, _) = infer([near, far], &plan, &material(&plan), &GRAM.case.inputs);
+        let report = client.expect("an inference").1;
         let sent = report.layers.iter().filter(|layer| layer.operator == "matmul").map(|layer| layer.bytes_sent);
         // The input and its transpose are one value.
         let opened = Modulus::new(plan.program().ring_bits()).packed_bytes(GRAM.case.inputs[0].len());
@@ -196,8 +196,8 @@ fn products_are_refused_by_name_where_linear_layers_run_online_or_in_a_field() {
 fn altered(plan: &Plan, message: usize, action: Action) -> Vec<Error> {
     let (mut near, far, _) = tamper::pair(message, action);
     near.set_timeout(PATIENCE);
-    let (ours, theirs) = infer([near, far], plan, &material(plan), &GRAM.case.inputs);
-    [ours.err(), theirs.err()].into_iter().flatten().collect()
+    let (client, server) = infer([near, far], plan, &material(plan), &GRAM.case.inputs);
+    [client.err(), server.err()].into_iter().flatten().collect()
 }
 
 #[test]

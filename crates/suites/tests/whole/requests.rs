@@ -63,8 +63,8 @@ fn assert_discreet(text: &str, folder: &StoreFolder) {
 
 /// An honest session on the server, to show that it still serves.
 fn serves(server: &Server) {
-    let (ours, plan) = (StoreFolder::new(), CHOICE.plan(Rounds::Log));
-    session(server, &ours, |client| {
+    let (client_folder, plan) = (StoreFolder::new(), CHOICE.plan(Rounds::Log));
+    session(server, &client_folder, |client| {
         let id = prepare(client, &plan);
         infer(client, &CHOICE, &plan, &id);
     });
@@ -83,7 +83,7 @@ fn greetings_of_strangers_and_other_versions_are_refused() {
         let (abort, error) = say(&server, &[greeting(version)]);
         assert_eq!(abort, (AbortReason::Version, String::new()));
         let expected = PeerMisbehaved::Version { ours: VERSION, theirs: version };
-        assert!(matches!(error, Error::PeerMisbehaved(found) if found == expected));
+        assert!(matches!(error, Error::PeerMisbehaved(fault) if fault == expected));
     }
     for hello in [vec![], greeting(VERSION)[1..].to_vec(), vec![1; 9], vec![1; 1 << 20]] {
         let (abort, error) = say(&server, &[hello]);
@@ -149,12 +149,12 @@ fn control_messages_that_are_no_requests_are_refused() {
 
 #[test]
 fn an_entry_of_a_client_that_leaves_before_the_answer_is_spent_and_leaves_no_file() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let (server, plan) = (server(&theirs), CHOICE.plan(Rounds::Log));
-    let id = session(&server, &ours, |client| prepare(client, &plan));
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let (server, plan) = (server(&server_folder), CHOICE.plan(Rounds::Log));
+    let id = session(&server, &client_folder, |client| prepare(client, &plan));
     let request = json!({"request": "infer", "program": plan.program().hash().to_string(), "material": id});
-    let left = Arc::new(Barrier::new(2));
-    let waits = Arc::clone(&left);
+    let departure = Arc::new(Barrier::new(2));
+    let waits = Arc::clone(&departure);
     let server = server.behind(Arc::new(move |_, _| {
         waits.wait();
         Ok(())
@@ -164,12 +164,12 @@ fn an_entry_of_a_client_that_leaves_before_the_answer_is_spent_and_leaves_no_fil
         channel.recv(greeting(VERSION).len()).expect("a greeting");
         channel.send(request.to_string().as_bytes()).expect("a server that reads");
         drop(channel);
-        left.wait();
+        departure.wait();
     });
     assert!(side.result.is_err() && side.events.is_empty());
     // A store that is opened sweeps what others left.
-    assert_eq!(std::fs::read_dir(theirs.path().join("ready")).expect("a folder").count(), 0);
-    assert!(matches!(theirs.store().metadata(&id), Err(StoreError::Spent { .. })));
+    assert_eq!(std::fs::read_dir(server_folder.path().join("ready")).expect("a folder").count(), 0);
+    assert!(matches!(server_folder.store().metadata(&id), Err(StoreError::Spent { .. })));
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
     let prepare = |program: &str, suite: &str| with(program, suite, "softspoken-2");
     let infer = |program: &str| json!({"request": "infer", "program": program, "material": "0".repeat(32)});
     let describe = |model: Option<&str>| json!({"request": "describe", "model": model});
-    let kept = |program: &str, suite: &str| json!({"request": "kept_weights", "program": program, "suite": suite, "known": QUOTED});
+    let weights = |program: &str, suite: &str| json!({"request": "kept_weights", "program": program, "suite": suite, "known": QUOTED});
     let unknown = "this server does not serve the program with that hash; ask it to describe the model again";
     let long = "x".repeat(4000);
     let cases = [
@@ -200,9 +200,13 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
         (with(&hash, "gmw log one-bit", QUOTED), AbortReason::BadRequest, "this server has no OT extension \"said by"),
         (prepare(&hash, QUOTED), AbortReason::BadRequest, "this server does not run suite \"said by the client\""),
         (prepare(QUOTED, "gmw"), AbortReason::UnknownProgram, unknown),
-        (kept(&hash, QUOTED), AbortReason::BadRequest, "this server does not run suite \"said by the client\""),
-        (kept(QUOTED, "gmw log one-bit"), AbortReason::UnknownProgram, unknown),
-        (kept(&hash, "gmw log one-bit"), AbortReason::BadRequest, "in suite \"gmw log one-bit\" nobody keeps weights"),
+        (weights(&hash, QUOTED), AbortReason::BadRequest, "this server does not run suite \"said by the client\""),
+        (weights(QUOTED, "gmw log one-bit"), AbortReason::UnknownProgram, unknown),
+        (
+            weights(&hash, "gmw log one-bit"),
+            AbortReason::BadRequest,
+            "in suite \"gmw log one-bit\" nobody keeps weights",
+        ),
         (describe(None), AbortReason::UnknownProgram, "no model was named; served here: "),
         (prepare(&"0".repeat(64), "gmw log one-bit"), AbortReason::UnknownProgram, unknown),
         (prepare("/etc/passwd", "gmw"), AbortReason::UnknownProgram, unknown),
@@ -212,8 +216,8 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
         (infer(&"0".repeat(64)), AbortReason::UnknownProgram, unknown),
     ];
     for (request, reason, text) in cases {
-        let ((found, actual), error) = ask(&server, request.to_string());
-        assert_eq!(found, reason);
+        let ((actual_reason, actual), error) = ask(&server, request.to_string());
+        assert_eq!(actual_reason, reason);
         assert!(actual.starts_with(text), "{actual:?}");
         assert_discreet(&actual, &folder);
         assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::Request(_))), "{error:?}");

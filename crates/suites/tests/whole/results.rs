@@ -8,11 +8,11 @@ use crate::parties::{CHOICE, RESIDUAL, StoreFolder, infer, prepare, server, sess
 
 #[test]
 fn private_results_are_those_of_the_executor() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let server = server(&theirs);
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let server = server(&server_folder);
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for plan in Options::made().map(|options| fixture.plan(options)) {
-            session(&server, &ours, |client| {
+            session(&server, &client_folder, |client| {
                 let id = prepare(client, &plan);
                 infer(client, fixture, &plan, &id);
             });
@@ -22,15 +22,15 @@ fn private_results_are_those_of_the_executor() {
 
 #[test]
 fn exact_results_are_those_of_the_executor_to_the_last_bit() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let server = server(&theirs);
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let server = server(&server_folder);
     let exact = || Options::made().filter(|options| options.truncation == Truncation::Exact);
     for fixture in [&*RESIDUAL, &*CHOICE] {
         for plan in exact().map(|options| fixture.plan(options)) {
             let beside = if plan.options().is_prime() { 1 } else { 2 };
             assert_eq!(plan.product_ring().bits(), plan.program().ring_bits() + beside);
             for _ in 0..4 {
-                session(&server, &ours, |client| {
+                session(&server, &client_folder, |client| {
                     let id = prepare(client, &plan);
                     let outputs = infer(client, fixture, &plan, &id);
                     assert!(fixture.case.errors(&outputs, Truncation::Exact).iter().all(|(error, _)| *error == 0));
@@ -59,15 +59,15 @@ fn material_of_one_mode_serves_no_other() {
 
 #[test]
 fn one_session_carries_many_requests_in_any_order() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-    let server = server(&theirs);
-    let (plan, other) = (RESIDUAL.plan(Rounds::Log), CHOICE.plan(Rounds::Linear));
-    let ((), events) = session_over(privet_channel::pair(), &server, &ours, |client| {
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+    let server = server(&server_folder);
+    let (plan, other_plan) = (RESIDUAL.plan(Rounds::Log), CHOICE.plan(Rounds::Linear));
+    let ((), events) = session_over(privet_channel::pair(), &server, &client_folder, |client| {
         let ids = [(); 2].map(|()| prepare(client, &plan));
-        let choice = prepare(client, &other);
+        let choice = prepare(client, &other_plan);
         infer(client, &RESIDUAL, &plan, &ids[1]);
         assert_eq!(client.describe(Some("choice"), None).expect("a program"), CHOICE.public);
-        infer(client, &CHOICE, &other, &choice);
+        infer(client, &CHOICE, &other_plan, &choice);
         infer(client, &RESIDUAL, &plan, &ids[0]);
     });
     let kinds: String = events
@@ -84,26 +84,26 @@ fn one_session_carries_many_requests_in_any_order() {
 
 #[test]
 fn material_of_one_session_serves_in_a_later_one() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let plan = RESIDUAL.plan(Rounds::Log);
-    let made = session(&server(&theirs), &ours, |client| [(); 2].map(|()| prepare(client, &plan)));
+    let ids = session(&server(&server_folder), &client_folder, |client| [(); 2].map(|()| prepare(client, &plan)));
     // Another server object, as after a restart.
-    let server = server(&theirs);
-    for id in made {
-        session(&server, &ours, |client| {
+    let server = server(&server_folder);
+    for id in ids {
+        session(&server, &client_folder, |client| {
             assert!(client.ready(&plan).expect("a list").contains(&id));
             infer(client, &RESIDUAL, &plan, &id);
             assert!(!client.ready(&plan).expect("a list").contains(&id));
         });
     }
-    assert!(ours.ready().is_empty() && theirs.ready().is_empty());
+    assert!(client_folder.ready().is_empty() && server_folder.ready().is_empty());
 }
 
 #[test]
 fn inputs_that_do_not_fit_spend_nothing_and_do_not_end_the_session() {
-    let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let plan = CHOICE.plan(Rounds::Log);
-    session(&server(&theirs), &ours, |client| {
+    session(&server(&server_folder), &client_folder, |client| {
         let id = prepare(client, &plan);
         let short = CHOICE.case.inputs[0][1..].to_vec();
         for inputs in [vec![], vec![short], [CHOICE.case.inputs.clone(), CHOICE.case.inputs.clone()].concat()] {

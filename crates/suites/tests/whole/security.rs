@@ -47,8 +47,8 @@ fn results_that_are_counted_are_those_on_the_wire() {
     let options = Options::made().filter(|options| !options.is_prime());
     for (fixture, options) in [&*RESIDUAL, &*CHOICE].into_iter().zip(options) {
         let plan = fixture.plan(options);
-        let (ours, theirs) = (StoreFolder::new(), StoreFolder::new());
-        let (report, _) = session_over(pair(), &server(&theirs), &ours, |client| {
+        let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
+        let (report, _) = session_over(pair(), &server(&server_folder), &client_folder, |client| {
             client.prepare(&plan, &mut Silent).expect("material").1
         });
         let received: u64 =
@@ -80,8 +80,8 @@ fn a_budget_is_the_sum_of_an_independent_count() {
     let range = 256.0 - 1.0 - 0.5;
     let failure = 2.0 * (-range * range / (2.0 * 4096.0 * (2.0 / 3.0) * 0.25_f64)).exp();
     let expected = -(21.0 * failure).log2();
-    let found = budget.inference_bits.expect("a loss");
-    assert!((found - expected).abs() < 0.1, "{found} beside {expected}");
+    let bits = budget.inference_bits.expect("a loss");
+    assert!((bits - expected).abs() < 0.1, "{bits} beside {expected}");
 
     // 256 base OTs, the seeds of SoftSpokenOT's trees and the hash's targets of 16 sessions that follow from them, an odd delta,
     // the key and one secret for each reply.

@@ -17,55 +17,55 @@ use crate::parties::{CHOICE, PATIENCE, StoreFolder, over, prepare, server, sessi
 fn sessions_that_pick_the_same_entry_go_on_to_the_next() {
     const SESSIONS: usize = 6;
     const EACH: usize = 3;
-    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
-    let server = server(&theirs);
-    let made: BTreeSet<_> =
-        session(&server, &ours, |client| (0..SESSIONS * EACH).map(|_| prepare(client, &plan)).collect());
+    let (client_folder, server_folder, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
+    let server = server(&server_folder);
+    let ids: BTreeSet<_> =
+        session(&server, &client_folder, |client| (0..SESSIONS * EACH).map(|_| prepare(client, &plan)).collect());
 
     let start = Barrier::new(SESSIONS);
     let work = |client: &mut Client| {
         (0..EACH)
             .map(|_| {
                 start.wait();
-                let found = client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("an inference");
-                let (id, (outputs, _)) = found.expect("entries are left");
+                let inference = client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("an inference");
+                let (id, (outputs, _)) = inference.expect("entries are left");
                 CHOICE.case.check(&outputs, plan.options());
                 id
             })
             .collect::<Vec<_>>()
     };
     let used: Vec<_> = thread::scope(|scope| {
-        let sessions: Vec<_> = (0..SESSIONS).map(|_| scope.spawn(|| session(&server, &ours, work))).collect();
+        let sessions: Vec<_> = (0..SESSIONS).map(|_| scope.spawn(|| session(&server, &client_folder, work))).collect();
         sessions.into_iter().flat_map(|session| session.join().expect("no panic")).collect()
     });
-    assert_eq!(used.len(), made.len());
-    assert_eq!(used.into_iter().collect::<BTreeSet<_>>(), made);
+    assert_eq!(used.len(), ids.len());
+    assert_eq!(used.into_iter().collect::<BTreeSet<_>>(), ids);
 }
 
 #[test]
 fn without_an_entry_nothing_is_said() {
-    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
+    let (client_folder, server_folder, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
     let (mut near, far) = pair();
     near.set_timeout(PATIENCE);
-    let (found, side) = over((near, far), &server(&theirs), |channel| {
-        let mut client = Client::new(channel, ours.store()).expect("a greeting");
-        let found = client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("no failure").is_some();
+    let (has_inferred, side) = over((near, far), &server(&server_folder), |channel| {
+        let mut client = Client::new(channel, client_folder.store()).expect("a greeting");
+        let has_inferred = client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("no failure").is_some();
         client.close().expect("a goodbye");
-        found
+        has_inferred
     });
-    assert!(!found);
+    assert!(!has_inferred);
     side.result.expect("the server ends well");
     assert!(side.events.is_empty());
 }
 
 #[test]
 fn metadata_without_its_material_is_passed_over() {
-    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
-    let server = server(&theirs);
-    session(&server, &ours, |client| {
+    let (client_folder, server_folder, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
+    let server = server(&server_folder);
+    session(&server, &client_folder, |client| {
         let mut ids = [(); 2].map(|()| prepare(client, &plan));
         ids.sort();
-        std::fs::remove_file(ours.path().join("ready").join(format!("{}.material", ids[0]))).expect("a file");
+        std::fs::remove_file(client_folder.path().join("ready").join(format!("{}.material", ids[0]))).expect("a file");
         let mut next =
             || client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("no failure").map(|(id, _)| id);
         assert_eq!(next(), Some(ids[1].clone()));
@@ -75,19 +75,19 @@ fn metadata_without_its_material_is_passed_over() {
 
 #[test]
 fn an_entry_that_its_maker_still_holds_is_waited_for() {
-    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
-    session(&server(&theirs), &ours, |client| {
-        let made = prepare(client, &plan);
+    let (client_folder, server_folder, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
+    session(&server(&server_folder), &client_folder, |client| {
+        let id = prepare(client, &plan);
         // As the maker's own lock, while the entry can be seen already.
-        let maker = File::open(ours.path().join("ready").join(format!("{made}.material"))).expect("a file");
+        let maker = File::open(client_folder.path().join("ready").join(format!("{id}.material"))).expect("a file");
         maker.lock().expect("a lock");
-        let found = thread::scope(|scope| {
+        let inference = thread::scope(|scope| {
             scope.spawn(|| {
                 thread::sleep(Duration::from_millis(50));
                 drop(maker);
             });
             client.infer_next(&plan, &CHOICE.case.inputs, &mut Silent).expect("no failure")
         });
-        assert_eq!(found.map(|(id, _)| id), Some(made));
+        assert_eq!(inference.map(|(id, _)| id), Some(id));
     });
 }

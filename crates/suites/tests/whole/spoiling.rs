@@ -21,15 +21,15 @@ const BEFORE: usize = 2;
 /// Two parties with their stores, and a dealer.
 struct Pair {
     plan: Plan,
-    ours: StoreFolder,
-    theirs: StoreFolder,
+    client_folder: StoreFolder,
+    server_folder: StoreFolder,
     to_dealer: Connect,
 }
 
 impl Pair {
     fn new() -> Self {
         let plan = Plan::new(CHOICE.program(), Config { truncation: Truncation::OneBit }).expect("a plan");
-        Self { plan, ours: StoreFolder::new(), theirs: StoreFolder::new(), to_dealer: dealer().0 }
+        Self { plan, client_folder: StoreFolder::new(), server_folder: StoreFolder::new(), to_dealer: dealer().0 }
     }
 
     fn session<T>(
@@ -37,12 +37,13 @@ impl Pair {
         channels: (Channel, Channel),
         work: impl FnOnce(&mut Client) -> Result<T, Error>,
     ) -> (Result<T, Error>, Result<(), Error>) {
-        let (result, side) = over(channels, &server(&self.theirs).with_dealer(self.to_dealer.clone()), |channel| {
-            let mut client = Client::new(channel, self.ours.store())?.with_dealer(self.to_dealer.clone());
-            let result = work(&mut client)?;
-            client.close()?;
-            Ok(result)
-        });
+        let (result, side) =
+            over(channels, &server(&self.server_folder).with_dealer(self.to_dealer.clone()), |channel| {
+                let mut client = Client::new(channel, self.client_folder.store())?.with_dealer(self.to_dealer.clone());
+                let result = work(&mut client)?;
+                client.close()?;
+                Ok(result)
+            });
         (result, side.result)
     }
 
@@ -83,9 +84,9 @@ impl Pair {
 
     /// The one setup that both keep.
     fn setup(&self) -> PathBuf {
-        let [ours, theirs] = [&self.ours, &self.theirs].map(Self::setups);
-        assert_eq!((ours.len(), &ours), (1, &theirs));
-        ours.into_iter().next().expect("one")
+        let [client_setups, server_setups] = [&self.client_folder, &self.server_folder].map(Self::setups);
+        assert_eq!((client_setups.len(), &client_setups), (1, &server_setups));
+        client_setups.into_iter().next().expect("one")
     }
 }
 
@@ -97,7 +98,7 @@ fn another_setup_takes_the_place_of_one_that_failed() {
     assert!(parties.infer(&first).iter().all(Option::is_none));
     assert_eq!(parties.setup(), setup, "an honest run leaves the setup alone");
     parties.fail();
-    for folder in [&parties.ours, &parties.theirs] {
+    for folder in [&parties.client_folder, &parties.server_folder] {
         assert_eq!((Pair::setups(folder).len(), folder.ready()), (0, Vec::new()));
     }
     assert!(matches!(parties.infer(&second), [Some(Error::Store(StoreError::Spent { .. })), _]));
@@ -111,7 +112,7 @@ fn material_of_a_setup_that_is_gone_is_refused_by_either_side() {
     for lost in 0..2 {
         let parties = Pair::new();
         let id = parties.prepare();
-        let loser = [&parties.ours, &parties.theirs][lost];
+        let loser = [&parties.client_folder, &parties.server_folder][lost];
         fs::remove_file(&loser.setups()[0]).expect("a setup");
         let ends = parties.infer(&id);
         let says_spoiled = |error: &Error| error.to_string().contains("given up: prepare again");
@@ -136,22 +137,22 @@ fn comes_back(client: Has, server: Has) -> bool {
     let mut parties = Pair::new();
     parties.prepare();
     let setup = parties.setup();
-    let files = [&parties.ours, &parties.theirs].map(|folder| folder.setups().remove(0));
+    let files = [&parties.client_folder, &parties.server_folder].map(|folder| folder.setups().remove(0));
     let contents = files.each_ref().map(|file| fs::read(file).expect("a setup"));
     parties.fail();
     for (place, has) in [client, server].into_iter().enumerate() {
         match has {
             Has::GivenUp => {}
-            Has::Lost => *[&mut parties.ours, &mut parties.theirs][place] = StoreFolder::new(),
+            Has::Lost => *[&mut parties.client_folder, &mut parties.server_folder][place] = StoreFolder::new(),
             Has::Whole => fs::write(&files[place], &contents[place]).expect("a setup"),
         }
     }
     let id = parties.prepare();
-    let [ours, theirs] = [&parties.ours, &parties.theirs].map(Pair::setups);
+    let [client_setups, server_setups] = [&parties.client_folder, &parties.server_folder].map(Pair::setups);
     // Whatever else a party has, the material is made with a setup that both have.
-    let metadata = parties.ours.store().metadata(&id).expect("material");
+    let metadata = parties.client_folder.store().metadata(&id).expect("material");
     let made_with = PathBuf::from(metadata.setup.expect("a setup").as_str());
-    assert!(ours.contains(&made_with) && theirs.contains(&made_with));
+    assert!(client_setups.contains(&made_with) && server_setups.contains(&made_with));
     made_with == setup
 }
 
@@ -174,8 +175,8 @@ fn a_dealer_that_starts_anew_knows_no_old_setup() {
     let setup = parties.setup();
     parties.to_dealer = dealer().0;
     let other = parties.prepare();
-    let [ours, theirs] = [&parties.ours, &parties.theirs].map(Pair::setups);
-    assert!(ours == theirs && ours.len() == 2 && ours.contains(&setup));
+    let [client_setups, server_setups] = [&parties.client_folder, &parties.server_folder].map(Pair::setups);
+    assert!(client_setups == server_setups && client_setups.len() == 2 && client_setups.contains(&setup));
     for id in [id, other] {
         assert!(parties.infer(&id).iter().all(Option::is_none));
     }
@@ -207,7 +208,7 @@ fn of_runs_at_the_same_time_none_gets_an_output_after_a_failure() {
 impl Pair {
     /// The mark of a check of the client's.
     fn mark(&self) -> PathBuf {
-        self.ours.setups().remove(0).with_extension("checking")
+        self.client_folder.setups().remove(0).with_extension("checking")
     }
 
     /// The server's last message of an inference: its digest in the second check.

@@ -79,9 +79,9 @@ fn ask(server: &Server, program: &Program, material: &MaterialId, step: Option<u
 
 #[test]
 fn a_sequence_goes_on_where_it_ended_and_another_begins_with_nothing() {
-    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), plan());
-    let server = server(&theirs);
-    session(&server, &ours, |client| {
+    let (client_folder, server_folder, plan) = (StoreFolder::new(), StoreFolder::new(), plan());
+    let server = server(&server_folder);
+    session(&server, &client_folder, |client| {
         assert_eq!(step(client, &plan, [5, -3, 1 << 20]), [[5, 0, 1 << 20]]);
         assert_eq!(step(client, &plan, [5, 1, -1]), [[10, 0, (1 << 20) - 1]]);
         assert_eq!(client.step(&plan), 2);
@@ -90,14 +90,14 @@ fn a_sequence_goes_on_where_it_ended_and_another_begins_with_nothing() {
         assert_eq!(step(client, &plan, [1, 1, 1]), [[1, 1, 1]]);
     });
     // Another session has nothing of it.
-    session(&server, &ours, |client| assert_eq!(step(client, &plan, [2, 2, 2]), [[2, 2, 2]]));
+    session(&server, &client_folder, |client| assert_eq!(step(client, &plan, [2, 2, 2]), [[2, 2, 2]]));
 }
 
 #[test]
 fn a_step_of_another_session_is_refused_before_material_is_spent() {
-    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), plan());
-    let server = server(&theirs);
-    let id = session(&server, &ours, |client| {
+    let (client_folder, server_folder, plan) = (StoreFolder::new(), StoreFolder::new(), plan());
+    let server = server(&server_folder);
+    let id = session(&server, &client_folder, |client| {
         step(client, &plan, [1, 2, 3]);
         prepare(client, &plan)
     });
@@ -105,33 +105,33 @@ fn a_step_of_another_session_is_refused_before_material_is_spent() {
         assert_eq!(ask(&server, plan.program(), &id, Some(wrong)), AbortReason::StaleSession);
     }
     assert_eq!(ask(&server, plan.program(), &id, None), AbortReason::BadRequest);
-    assert_eq!(theirs.ready(), std::slice::from_ref(&id));
+    assert_eq!(server_folder.ready(), std::slice::from_ref(&id));
     // The control: the same entry serves the step that is due.
-    session(&server, &ours, |client| client.infer(&plan, &id, &[vec![4, 4, 4]], &mut Silent).expect("step 0"));
+    session(&server, &client_folder, |client| client.infer(&plan, &id, &[vec![4, 4, 4]], &mut Silent).expect("step 0"));
 }
 
 #[test]
 fn a_program_without_state_has_no_steps() {
-    let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
-    let server = server(&theirs);
-    let id = session(&server, &ours, |client| prepare(client, &plan));
+    let (client_folder, server_folder, plan) = (StoreFolder::new(), StoreFolder::new(), CHOICE.plan(Rounds::Log));
+    let server = server(&server_folder);
+    let id = session(&server, &client_folder, |client| prepare(client, &plan));
     assert_eq!(ask(&server, plan.program(), &id, Some(0)), AbortReason::BadRequest);
-    assert_eq!(theirs.ready(), [id]);
+    assert_eq!(server_folder.ready(), [id]);
 }
 
 #[test]
 fn a_program_whose_state_changes_its_form_is_refused() {
     // The state is left as a second input, of the same shape and scale as the control, of another, or never written.
-    let parse = |left: usize, shape: [usize; 1], scale: u32| {
+    let parse = |output: usize, shape: [usize; 1], scale: u32| {
         let mut file: serde_json::Value = serde_json::from_slice(&PUBLIC).expect("JSON");
         file["values"].as_array_mut().expect("values").push(json!({"shape": shape, "scale": scale}));
         file["inputs"].as_array_mut().expect("inputs").push(json!({"name": "z", "value": 4}));
-        file["state"][0]["output"] = json!(left);
+        file["state"][0]["output"] = json!(output);
         Program::parse(file.to_string().as_bytes())
     };
     assert!(parse(4, [3], 12).is_ok());
-    for (left, shape, scale) in [(4, [4], 12), (4, [3], 11), (9, [3], 12)] {
-        let refused = parse(left, shape, scale).expect_err("another form").to_string();
+    for (output, shape, scale) in [(4, [4], 12), (4, [3], 11), (9, [3], 12)] {
+        let refused = parse(output, shape, scale).expect_err("another form").to_string();
         assert!(refused.contains("state sum"), "{refused}");
     }
 }

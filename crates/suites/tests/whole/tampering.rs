@@ -91,25 +91,27 @@ fn talk(channel: Channel, talk: Talk, folder: &StoreFolder, plan: &Plan, id: &Ma
 /// Entries prepared for all runs of a message: one for each action, one for the honest client at the end.
 struct Stock {
     plan: Plan,
-    ours: StoreFolder,
-    theirs: StoreFolder,
+    client_folder: StoreFolder,
+    server_folder: StoreFolder,
     entries: Vec<MaterialId>,
 }
 
 impl Stock {
     fn new() -> Self {
-        let (ours, theirs, plan) = (StoreFolder::new(), StoreFolder::new(), RESIDUAL.plan(OPTIONS));
-        let server = server(&theirs);
-        let entries = session(&server, &ours, |client| (0..=actions().len()).map(|_| prepare(client, &plan)).collect());
-        Self { plan, ours, theirs, entries }
+        let (client_folder, server_folder, plan) = (StoreFolder::new(), StoreFolder::new(), RESIDUAL.plan(OPTIONS));
+        let server = server(&server_folder);
+        let entries =
+            session(&server, &client_folder, |client| (0..=actions().len()).map(|_| prepare(client, &plan)).collect());
+        Self { plan, client_folder, server_folder, entries }
     }
 
     /// How many messages of an undisturbed conversation the client and the server send.
     fn messages(&self, kind: Talk) -> [usize; 2] {
-        let (ours, theirs) = (self.ours.copy(), self.theirs.copy());
+        let (client_folder, server_folder) = (self.client_folder.copy(), self.server_folder.copy());
         let (near, far, transcript) = record::pair();
-        let (result, side) =
-            over((near, far), &server(&theirs), |channel| talk(channel, kind, &ours, &self.plan, &self.entries[0]));
+        let (result, side) = over((near, far), &server(&server_folder), |channel| {
+            talk(channel, kind, &client_folder, &self.plan, &self.entries[0])
+        });
         result.and(side.result).expect("nothing disturbs them");
         let transcript = transcript.lock().expect("no thread panicked");
         [Direction::FirstToSecond, Direction::SecondToFirst].map(|sender| transcript.payloads(sender).count())
@@ -165,34 +167,35 @@ fn aborted(result: &Result<(), Error>) -> Option<(AbortReason, &str)> {
 /// One server under attack, and the stores of both sides.
 struct Scene<'a> {
     stock: &'a Stock,
-    ours: StoreFolder,
-    theirs: StoreFolder,
+    client_folder: StoreFolder,
+    server_folder: StoreFolder,
     server: Server,
 }
 
 impl<'a> Scene<'a> {
     fn new(stock: &'a Stock) -> Self {
-        let (ours, theirs) = (stock.ours.copy(), stock.theirs.copy());
-        Self { stock, server: server(&theirs), ours, theirs }
+        let (client_folder, server_folder) = (stock.client_folder.copy(), stock.server_folder.copy());
+        Self { stock, server: server(&server_folder), client_folder, server_folder }
     }
 
     /// Runs a conversation with `action` on `target` and checks how it ends; whether anything was changed.
     fn run(&self, target: Target, action: &Action, fails: bool, id: &MaterialId) -> bool {
         let started = Instant::now();
         let (near, far, witness) = target.links(action.clone());
-        let (client, side) =
-            over((near, far), &self.server, |channel| talk(channel, target.talk, &self.ours, &self.stock.plan, id));
+        let (client, side) = over((near, far), &self.server, |channel| {
+            talk(channel, target.talk, &self.client_folder, &self.stock.plan, id)
+        });
         let server = side.result;
         let place = format!("{target:?} {action:?}: client {client:?}, server {server:?}");
         assert!(started.elapsed() < SOON, "{place}: after {:?}", started.elapsed());
         if let Some((_, text)) = aborted(&client) {
-            assert!(!text.contains(&self.theirs.path().display().to_string()), "{place}");
+            assert!(!text.contains(&self.server_folder.path().display().to_string()), "{place}");
         }
         if !witness.happened() {
             return false;
         }
         if target.comes_after_the_claim() {
-            for folder in [&self.ours, &self.theirs] {
+            for folder in [&self.client_folder, &self.server_folder] {
                 assert!(matches!(folder.store().metadata(id), Err(StoreError::Spent { .. })), "{place}");
             }
         }
@@ -210,9 +213,9 @@ impl<'a> Scene<'a> {
 
     /// Checks that no entry is left that one side only may still hand out and that an honest client is served.
     fn serves(&self, honest: &MaterialId) {
-        let (left, theirs) = (self.ours.ready(), self.theirs.ready());
-        assert!(left.iter().all(|id| self.stock.entries.contains(id) && theirs.contains(id)));
-        session(&self.server, &self.ours, |client| infer(client, &RESIDUAL, &self.stock.plan, honest));
+        let (client_ids, server_ids) = (self.client_folder.ready(), self.server_folder.ready());
+        assert!(client_ids.iter().all(|id| self.stock.entries.contains(id) && server_ids.contains(id)));
+        session(&self.server, &self.client_folder, |client| infer(client, &RESIDUAL, &self.stock.plan, honest));
     }
 }
 
