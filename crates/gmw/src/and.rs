@@ -14,7 +14,7 @@ pub fn and(party: &mut Party<'_>, x: &Bits, y: &Bits) -> Result<Bits, Error> {
     Ok(product)
 }
 
-/// Shares of `x & y`, and of `shared & others[0]` and `shared & others[1]`; `x`, `y`: `[n]`, `shared`, `others`: `[m]`.
+/// Shares of `x & y`, and of `shared & factors[0]` and `shared & factors[1]`; `x`, `y`: `[n]`, `shared`, `factors`: `[m]`.
 ///
 /// One round, `2n + 3m` bits each way, `n` triples and `m` pairs of triples ([`crate::cost::and_with_pairs`]): the
 /// operand that two ANDs share is opened once.
@@ -23,15 +23,15 @@ pub fn and_with_pairs(
     x: &Bits,
     y: &Bits,
     shared: &Bits,
-    others: [&Bits; 2],
+    factors: [&Bits; 2],
 ) -> Result<(Bits, [Bits; 2]), Error> {
     let (n, m) = (x.len(), shared.len());
     let triples = party.stock.take_triples(n)?;
     let pairs = party.stock.take_paired_triples(m)?;
-    let masked = Masked::new(triples, pairs, [x, y], shared, others);
-    let theirs = party.channel.exchange(&masked.mine.to_bytes())?;
-    let theirs = Bits::from_bytes(&theirs, masked.mine.len())?;
-    Ok(masked.multiply(theirs, party.is_server()))
+    let masked = Masked::new(triples, pairs, [x, y], shared, factors);
+    let reply = party.channel.exchange(&masked.message.to_bytes())?;
+    let reply = Bits::from_bytes(&reply, masked.message.len())?;
+    Ok(masked.multiply(reply, party.is_server()))
 }
 
 /// This party's shares of the operands of ANDs behind correlations: what it opens, and what it does with what the other opens.
@@ -39,7 +39,7 @@ pub(crate) struct Masked {
     triples: Triples,
     pairs: PairedTriples,
     /// What this party opens.
-    pub(crate) mine: Bits,
+    pub(crate) message: Bits,
 }
 
 impl Masked {
@@ -49,21 +49,21 @@ impl Masked {
         pairs: PairedTriples,
         [x, y]: [&Bits; 2],
         shared: &Bits,
-        others: [&Bits; 2],
+        factors: [&Bits; 2],
     ) -> Self {
-        let mut mine = x.xor(&triples.a);
-        mine.extend(&y.xor(&triples.b));
-        mine.extend(&shared.xor(&pairs.a));
-        for (other, b) in others.into_iter().zip(&pairs.b) {
-            mine.extend(&other.xor(b));
+        let mut message = x.xor(&triples.a);
+        message.extend(&y.xor(&triples.b));
+        message.extend(&shared.xor(&pairs.a));
+        for (factor, b) in factors.into_iter().zip(&pairs.b) {
+            message.extend(&factor.xor(b));
         }
-        Self { triples, pairs, mine }
+        Self { triples, pairs, message }
     }
 
     /// The products, from what the other party opens.
     pub(crate) fn multiply(self, mut opened: Bits, is_server: bool) -> (Bits, [Bits; 2]) {
-        let Self { triples, pairs, mine } = self;
-        opened.xor_assign(&mine);
+        let Self { triples, pairs, message } = self;
+        opened.xor_assign(&message);
         let (n, m) = (triples.a.len(), pairs.a.len());
         let multiply = |d: &Bits, e: &Bits, a: &Bits, b: &Bits, c: &Bits| {
             let mut z = c.xor(&d.and(b));
@@ -83,24 +83,24 @@ impl Masked {
     }
 }
 
-/// Shares of `x & y` where the server knows `x` and the client knows `y`; `mine`: this party's bits, `[n]`.
+/// Shares of `x & y` where the server knows `x` and the client knows `y`; `bits`: this party's bits, `[n]`.
 ///
 /// A random OT of the server's `r_0, r_1` is turned to the client's bit: the client sends `y ^ c`, the server
 /// `x ^ r_0 ^ r_1`, at once. One round, `n` bits each way ([`crate::cost::private_and`]).
-pub fn private_and(party: &mut Party<'_>, mine: &Bits) -> Result<Bits, Error> {
-    let n = mine.len();
+pub fn private_and(party: &mut Party<'_>, bits: &Bits) -> Result<Bits, Error> {
+    let n = bits.len();
     match party.stock.take_private_ands(n)? {
         PrivateAnds::Server(ots) => {
             let difference = ots.r0.xor(&ots.r1);
-            let reply = party.channel.exchange(&mine.xor(&difference).to_bytes())?;
+            let reply = party.channel.exchange(&bits.xor(&difference).to_bytes())?;
             let flip = Bits::from_bytes(&reply, n)?;
             // r_d, where d is the client's flip.
             Ok(ots.r0.xor(&flip.and(&difference)))
         }
         PrivateAnds::Client(ots) => {
-            let reply = party.channel.exchange(&mine.xor(&ots.choice).to_bytes())?;
+            let reply = party.channel.exchange(&bits.xor(&ots.choice).to_bytes())?;
             let correction = Bits::from_bytes(&reply, n)?;
-            Ok(ots.received.xor(&mine.and(&correction)))
+            Ok(ots.received.xor(&bits.and(&correction)))
         }
     }
 }

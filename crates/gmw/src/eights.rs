@@ -41,16 +41,16 @@ pub(crate) fn answer(
     function: impl Fn(usize) -> Eight,
 ) -> (Vec<u64>, Vec<u64>) {
     let words = entries[0].len();
-    let (mut own, mut answer) = (vec![0; words], vec![0; 7 * words]);
+    let (mut shares, mut answer) = (vec![0; words], vec![0; 7 * words]);
     for word in 0..words {
         let entries = shifted(entries.map(|plane| plane[word]), question.map(|plane| plane[word]));
         let function = function(word);
-        own[word] = entries[0] ^ function[0];
+        shares[word] = entries[0] ^ function[0];
         for v in 1..8 {
-            answer[(v - 1) * words + word] = entries[v] ^ function[v] ^ own[word];
+            answer[(v - 1) * words + word] = entries[v] ^ function[v] ^ shares[word];
         }
     }
-    (own, answer)
+    (shares, answer)
 }
 
 /// The asker's shares of what is looked up: its entries, and those of the answer that it `wanted`.
@@ -72,15 +72,15 @@ mod tests {
 
     #[test]
     fn functions_are_carries() {
-        for mine in 0..8 {
-            for (v, carries) in first(bits(mine)).into_iter().enumerate() {
-                assert_eq!(carries, bits::<1>(usize::from(v + mine >= 8))[0], "{v} + {mine}");
+        for x in 0..8 {
+            for (v, carries) in first(bits(x)).into_iter().enumerate() {
+                assert_eq!(carries, bits::<1>(usize::from(v + x >= 8))[0], "{v} + {x}");
             }
         }
-        for (mine, carry) in (0..4).flat_map(|mine| [(mine, 0), (mine, 1)]) {
-            for (v, carries) in next(bits(mine), bits::<1>(carry)[0]).into_iter().enumerate() {
-                let sum = v % 4 + mine + (carry ^ (v / 4));
-                assert_eq!(carries, bits::<1>(usize::from(sum >= 4))[0], "{v}, {mine} and {carry}");
+        for (x, carry) in (0..4).flat_map(|x| [(x, 0), (x, 1)]) {
+            for (v, carries) in next(bits(x), bits::<1>(carry)[0]).into_iter().enumerate() {
+                let sum = v % 4 + x + (carry ^ (v / 4));
+                assert_eq!(carries, bits::<1>(usize::from(sum >= 4))[0], "{v}, {x} and {carry}");
             }
         }
     }
@@ -94,12 +94,12 @@ mod tests {
         let (choice, wanted) = ([plane(91), plane(92), plane(93)], [plane(94), plane(95), plane(96)]);
         let question: [u64; 3] = std::array::from_fn(|i| choice[i] ^ wanted[i]);
         let mut received = [shifted(entries, choice)[0]];
-        let (own, answer) =
+        let (shares, answer) =
             answer(entries.each_ref().map(std::slice::from_ref), question.each_ref().map(std::slice::from_ref), |_| {
                 function
             });
         let parts: [&[u64]; 7] = std::array::from_fn(|v| &answer[v..=v]);
         take(&mut received, parts, wanted.each_ref().map(std::slice::from_ref));
-        assert_eq!(own[0] ^ received[0], shifted(function, wanted)[0]);
+        assert_eq!(shares[0] ^ received[0], shifted(function, wanted)[0]);
     }
 }

@@ -35,10 +35,10 @@ pub fn extend(party: &mut Party<'_>, x: &[u64], from: Modulus, to: Modulus, sign
     let (k, high) = (from.bits(), Modulus::new(to.bits() - from.bits()));
     let wraps = Wraps::of(party, x, from, sign)?;
     let (offset, is_server) = (offset(party, from, sign), party.is_server());
-    bit_product_then(party, wraps.factors(), high, |block, products, own| {
-        wraps.own(&block, is_server, own);
-        for ((value, x), own) in products.iter_mut().zip(&x[block]).zip(own) {
-            let wrap = own.wrapping_sub(wraps.times().wrapping_mul(*value));
+    bit_product_then(party, wraps.factors(), high, |block, products, summands| {
+        wraps.summands(&block, is_server, summands);
+        for ((value, x), summand) in products.iter_mut().zip(&x[block]).zip(summands) {
+            let wrap = summand.wrapping_sub(wraps.times().wrapping_mul(*value));
             let raised = from.reduce(x.wrapping_add(offset));
             *value = to.reduce(raised.wrapping_sub(offset).wrapping_sub(wrap << k));
         }
@@ -80,7 +80,7 @@ impl Wraps {
     }
 
     /// What this party adds to it for each element of a block.
-    pub(crate) fn own(&self, block: &Range<usize>, is_server: bool, out: &mut [u64]) {
+    pub(crate) fn summands(&self, block: &Range<usize>, is_server: bool, out: &mut [u64]) {
         match self {
             Self::Either(_) => out.fill(u64::from(is_server)),
             Self::Carried(bits) => numbers(bits, block, out),

@@ -19,13 +19,13 @@ pub fn to_field(party: &mut Party<'_>, x: &[u64], from: Modulus, field: Field, s
     let whole = field.reduce(1 << from.bits());
     let products = field_product(party, wraps.factors(), field.reduce(wraps.times() * whole), field)?;
     let (offset, is_server) = (offset(party, from, sign), party.is_server());
-    let mut owns = vec![0; x.len()];
-    wraps.own(&(0..x.len()), is_server, &mut owns);
-    let value = |((x, own), product): ((&u64, u64), u64)| {
+    let mut summands = vec![0; x.len()];
+    wraps.summands(&(0..x.len()), is_server, &mut summands);
+    let value = |((x, summand), product): ((&u64, u64), u64)| {
         let raised = field.reduce(from.reduce(x.wrapping_add(offset)));
-        field.add(field.sub(field.sub(raised, offset), own.wrapping_neg() & whole), product)
+        field.add(field.sub(field.sub(raised, offset), summand.wrapping_neg() & whole), product)
     };
-    Ok(x.iter().zip(owns).zip(products).map(value).collect())
+    Ok(x.iter().zip(summands).zip(products).map(value).collect())
 }
 
 /// Shares in `to` of the residue that is shared modulo `p`, as the integer from `-(p - 1) / 2` to `(p - 1) / 2`.
@@ -40,8 +40,8 @@ pub fn from_field(party: &mut Party<'_>, x: &[u64], field: Field, to: Modulus) -
     let summands: Vec<u64> = raised.iter().map(|x| x + lifted).collect();
     let wraps = carry(party, &summands, packing.bits())?;
     let products = bit_product(party, &wraps, to)?;
-    let value = |((&x, own), product): ((&u64, bool), u64)| {
-        let wrap = u64::from(own).wrapping_sub(2 * product);
+    let value = |((&x, bit), product): ((&u64, bool), u64)| {
+        let wrap = u64::from(bit).wrapping_sub(2 * product);
         to.reduce(x.wrapping_sub(added).wrapping_sub(wrap.wrapping_mul(prime)))
     };
     Ok(raised.iter().zip(wraps.iter()).zip(products).map(value).collect())
@@ -67,11 +67,11 @@ pub fn open_to_server_in_field(
     Ok(Some(share.iter().zip(masked).map(|(&x, masked)| field.add(x, field.reduce(masked))).collect()))
 }
 
-/// Shares modulo `p` of `factor b_C b_S`; `mine`: this party's bits, `[n]`.
+/// Shares modulo `p` of `factor b_C b_S`; `bits`: this party's bits, `[n]`.
 ///
 /// As [`bit_product`]; the words of its correlations are reduced modulo `p`, which leaves them uniform ([`Field::over`]).
-fn field_product(party: &mut Party<'_>, mine: &Bits, factor: u64, field: Field) -> Result<Vec<u64>, Error> {
-    let (n, packing) = (mine.len(), field.packing());
+fn field_product(party: &mut Party<'_>, bits: &Bits, factor: u64, field: Field) -> Result<Vec<u64>, Error> {
+    let (n, packing) = (bits.len(), field.packing());
     let times = |bit: bool, x: u64| x & u64::from(bit).wrapping_neg();
     // With the client's bit c flipped: b_C e = b_C (e - rho) + flip rho + (1 - 2 flip) c rho.
     let turned = |flip: bool, share: u64| {
@@ -86,20 +86,20 @@ fn field_product(party: &mut Party<'_>, mine: &Bits, factor: u64, field: Field) 
             .map(|[first, second]| (field.reduce(first), field.reduce(second)))
             .map(|(first, second)| (field.sub(0, first), field.sub(second, first)))
             .unzip();
-        let masked = mine.iter().zip(&rho).map(|(bit, &rho)| field.sub(times(bit, factor), rho));
+        let masked = bits.iter().zip(&rho).map(|(bit, &rho)| field.sub(times(bit, factor), rho));
         party.channel.send(&packing.pack(&masked.collect::<Vec<_>>()))?;
         let flips = Bits::from_bytes(&party.channel.recv(n.div_ceil(8))?, n)?;
         let result = flips.iter().zip(rho.iter().zip(&shares));
         Ok(result.map(|(flip, (&rho, &share))| field.add(times(flip, rho), turned(flip, share))).collect())
     } else {
         let (choice, share) = party.stock.next_products_received(u64::BITS, n)?;
-        let flips = mine.xor(&choice);
+        let flips = bits.xor(&choice);
         party.channel.send(&flips.to_bytes())?;
-        let theirs = packing.unpack(&party.channel.recv(packing.packed_bytes(n))?, n)?;
+        let masked = packing.unpack(&party.channel.recv(packing.packed_bytes(n))?, n)?;
         let shares = share.iter().map(|share| field.reduce(share));
-        let result = mine.iter().zip(flips.iter()).zip(theirs.iter().zip(shares));
+        let result = bits.iter().zip(flips.iter()).zip(masked.iter().zip(shares));
         Ok(result
-            .map(|((bit, flip), (&theirs, share))| field.add(times(bit, field.reduce(theirs)), turned(flip, share)))
+            .map(|((bit, flip), (&masked, share))| field.add(times(bit, field.reduce(masked)), turned(flip, share)))
             .collect())
     }
 }

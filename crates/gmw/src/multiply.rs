@@ -16,10 +16,10 @@ use crate::{Error, Party, product};
 /// One round; with `k` bits of the ring `n (k + k (k + 1) / 2)` bits each way and `n k` products in each direction
 /// ([`crate::cost::multiply`]).
 pub fn multiply(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<Vec<u64>, Error> {
-    let [mine, others] = cross(party, x, y, ring)?;
-    let terms = mine.iter().zip(&others).zip(x.iter().zip(y));
+    let [chosen, offered] = cross(party, x, y, ring)?;
+    let terms = chosen.iter().zip(&offered).zip(x.iter().zip(y));
     Ok(terms
-        .map(|((mine, others), (x, y))| ring.reduce(x.wrapping_mul(*y).wrapping_add(*mine).wrapping_add(*others)))
+        .map(|((chosen, offered), (x, y))| ring.reduce(x.wrapping_mul(*y).wrapping_add(*chosen).wrapping_add(*offered)))
         .collect())
 }
 
@@ -33,11 +33,11 @@ pub fn square(party: &mut Party<'_>, x: &[u64], ring: Modulus) -> Result<Vec<u64
     let mut second = second.to_vec();
     second.resize(half, 0);
     let (chooses, is_chosen) = if party.is_server() { (&*second, first) } else { (first, &*second) };
-    let [mine, others] = match ring.bits() {
+    let [chosen, offered] = match ring.bits() {
         1 => [vec![0; half], vec![0; half]],
         bits => cross(party, chooses, is_chosen, Modulus::new(bits - 1))?,
     };
-    let [first, second] = if party.is_server() { [others, mine] } else { [mine, others] };
+    let [first, second] = if party.is_server() { [offered, chosen] } else { [chosen, offered] };
     let terms = x.iter().zip(first.iter().chain(&second));
     Ok(terms.map(|(x, term)| ring.reduce(x.wrapping_mul(*x).wrapping_add(term << 1))).collect())
 }
@@ -59,31 +59,32 @@ fn cross(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<[
     }
     let reply = party.channel.exchange(&message)?;
 
-    let (theirs, mut rest) = reply.split_at(products.div_ceil(8));
-    let theirs = Bits::from_bytes(theirs, products)?;
-    let (mut own, mut others) = (vec![0_u64; n], vec![0_u64; n]);
+    let (peer_flips, mut rest) = reply.split_at(products.div_ceil(8));
+    let peer_flips = Bits::from_bytes(peer_flips, products)?;
+    let (mut chosen, mut offered) = (vec![0_u64; n], vec![0_u64; n]);
     for bit in 0..width {
         let at = bit as usize * n..(bit as usize + 1) * n;
-        let [flips, theirs, choice] = [&flips, &theirs, &*choice].map(|bits| Zeroizing::new(bits.slice(at.start, n)));
-        rest = add_chosen(&mut own, [bit, width], [&flips, &choice], received.slice(at.clone()), rest);
-        add_offered(&mut others, bit, &theirs, y, sent.slice(at));
+        let [flips, peer_flips, choice] =
+            [&flips, &peer_flips, &*choice].map(|bits| Zeroizing::new(bits.slice(at.start, n)));
+        rest = add_chosen(&mut chosen, [bit, width], [&flips, &choice], received.slice(at.clone()), rest);
+        add_offered(&mut offered, bit, &peer_flips, y, sent.slice(at));
     }
-    Ok([own, others])
+    Ok([chosen, offered])
 }
 
-/// Shares in `ring` of `f x` for factors of the server and values of the client, `[n]` each; `mine`: at the server the factors, signed
+/// Shares in `ring` of `f x` for factors of the server and values of the client, `[n]` each; `operands`: at the server the factors, signed
 /// numbers of `factor_bits` bits, at the client the values. Exact.
 ///
 /// One round; with `k` bits of the ring and `b <= k` of a factor `n b` bits from the server, `n (b k - b (b - 1) / 2)` bits from the
 /// client and `n b` products sent by the client ([`crate::cost::scale`]).
-pub fn scale(party: &mut Party<'_>, mine: &[u64], factor_bits: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
-    let (n, bits, width) = (mine.len(), factor_bits.min(ring.bits()), ring.bits());
+pub fn scale(party: &mut Party<'_>, operands: &[u64], factor_bits: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
+    let (n, bits, width) = (operands.len(), factor_bits.min(ring.bits()), ring.bits());
     let products = n * bits as usize;
     // Half the range on top makes factors non-negative, and the client takes its value as often off.
     let half = 1_u64 << (factor_bits - 1);
     let mut shares = vec![0_u64; n];
     if party.is_server() {
-        let raised: Vec<u64> = mine.iter().map(|factor| factor.wrapping_add(half)).collect();
+        let raised: Vec<u64> = operands.iter().map(|factor| factor.wrapping_add(half)).collect();
         let raised = Zeroizing::new(join(&planes::from_values(&raised, bits)));
         let (choice, received) = party.stock.next_products_received(width, products)?;
         let flips = raised.xor(&choice);
@@ -100,15 +101,17 @@ pub fn scale(party: &mut Party<'_>, mine: &[u64], factor_bits: u32, ring: Modulu
         let mut hidden = Vec::new();
         for bit in 0..bits {
             let rho = rho.slice(bit as usize * n..(bit as usize + 1) * n);
-            product::mask(&mut hidden, rho, Modulus::new(width - bit), |block, out| out.copy_from_slice(&mine[block]));
+            product::mask(&mut hidden, rho, Modulus::new(width - bit), |block, out| {
+                out.copy_from_slice(&operands[block])
+            });
         }
         party.channel.send(&hidden)?;
-        let theirs = Bits::from_bytes(&party.channel.recv(products.div_ceil(8))?, products)?;
+        let flips = Bits::from_bytes(&party.channel.recv(products.div_ceil(8))?, products)?;
         for bit in 0..bits {
             let at = bit as usize * n..(bit as usize + 1) * n;
-            add_offered(&mut shares, bit, &theirs.slice(at.start, n), mine, sent.slice(at));
+            add_offered(&mut shares, bit, &flips.slice(at.start, n), operands, sent.slice(at));
         }
-        shares.iter_mut().zip(mine).for_each(|(share, x)| *share = share.wrapping_sub(half.wrapping_mul(*x)));
+        shares.iter_mut().zip(operands).for_each(|(share, x)| *share = share.wrapping_sub(half.wrapping_mul(*x)));
     }
     ring.reduce_all(&mut shares);
     Ok(shares)
@@ -117,15 +120,15 @@ pub fn scale(party: &mut Party<'_>, mine: &[u64], factor_bits: u32, ring: Modulu
 /// Adds this party's shares of its bits' products with the other's values, times `2^bit`, and leaves the rest of the reply; `width`: bits of the
 /// ring.
 fn add_chosen<'a>(
-    own: &mut [u64],
+    sums: &mut [u64],
     [bit, width]: [u32; 2],
     [flips, choice]: [&Bits; 2],
     received: PackedRef<'_>,
     reply: &'a [u8],
 ) -> &'a [u8] {
     let part = Modulus::new(width - bit);
-    let (masked, rest) = reply.split_at(part.packed_bytes(own.len()));
-    product::in_blocks(own, |block, own, masks| {
+    let (masked, rest) = reply.split_at(part.packed_bytes(sums.len()));
+    product::in_blocks(sums, |block, sums, masks| {
         let chosen = &mut [0; BLOCK][..block.len()];
         let [flips, choice] = [flips, choice].map(|bits| product::words(bits, &block));
         part.unpack_into(masks, &masked[part.packed_bytes(block.start)..part.packed_bytes(block.end)]);
@@ -133,18 +136,18 @@ fn add_chosen<'a>(
         let received = received.widen(block, &mut room);
         select::add_products(chosen, choice, masks, &[0; BLOCK / 64][..choice.len()], received);
         select::signed(masks, flips, chosen);
-        own.iter_mut().zip(masks).for_each(|(own, term)| *own = own.wrapping_add(*term << bit));
+        sums.iter_mut().zip(masks).for_each(|(sum, term)| *sum = sum.wrapping_add(*term << bit));
     });
     rest
 }
 
-/// Adds its shares of the other's bits' products with its values `y`, times `2^bit`; `theirs`: the other's flips.
-fn add_offered(others: &mut [u64], bit: u32, theirs: &Bits, y: &[u64], sent: PackedRef<'_>) {
-    product::in_blocks(others, |block, others, terms| {
-        let theirs = product::words(theirs, &block);
+/// Adds its shares of the other's bits' products with its values `y`, times `2^bit`; `flips`: the other's flips.
+fn add_offered(sums: &mut [u64], bit: u32, flips: &Bits, y: &[u64], sent: PackedRef<'_>) {
+    product::in_blocks(sums, |block, sums, terms| {
+        let flips = product::words(flips, &block);
         let mut room = Room::new();
-        select::add_products(terms, theirs, &y[block.clone()], theirs, sent.widen(block, &mut room));
-        others.iter_mut().zip(terms).for_each(|(others, term)| *others = others.wrapping_add(*term << bit));
+        select::add_products(terms, flips, &y[block.clone()], flips, sent.widen(block, &mut room));
+        sums.iter_mut().zip(terms).for_each(|(sum, term)| *sum = sum.wrapping_add(*term << bit));
     });
 }
 

@@ -111,29 +111,29 @@ impl Opened {
         Ok(Self { terms, reply })
     }
 
-    /// Adds this party's shares of the products of a block of choice `at` to `sums`, modulo 2^64; `other` is overwritten.
+    /// Adds this party's shares of the products of a block of choice `at` to `sums`, modulo 2^64; `spare` is overwritten.
     fn add_products(
         &self,
         stock: &Stock,
         &Choice { bits, values, ring }: &Choice<'_>,
         at: usize,
         block: Range<usize>,
-        [sums, other]: [&mut [u64]; 2],
+        [sums, spare]: [&mut [u64]; 2],
     ) {
         let (claim, [my_flips, flips], start) = &self.terms[at];
         let ([rho, sent], received) = (stock.sent(claim), stock.received(claim));
-        let (flips, theirs) = (product::words(flips, &block), &self.reply[*start..]);
+        let (flips, elements) = (product::words(flips, &block), &self.reply[*start..]);
         // Their bit, my element: c = flip ^ c', so c delta = flip rho + (1 - 2 flip) c' rho + c e, and they add c e.
         let [mut first, mut second] = product::rooms();
         let (rho, sent) = (rho.widen(block.clone(), &mut first), sent.widen(block.clone(), &mut second));
         select::add_products(sums, flips, rho, flips, sent);
         // My bit, their element; and my bit times my own.
-        ring.unpack_into(other, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
-        other.iter_mut().zip(&values[block.clone()]).for_each(|(other, x)| *other = other.wrapping_add(*x));
+        ring.unpack_into(spare, &elements[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
+        spare.iter_mut().zip(&values[block.clone()]).for_each(|(spare, x)| *spare = spare.wrapping_add(*x));
         select::add_products(
             sums,
             product::words(bits, &block),
-            other,
+            spare,
             product::words(my_flips, &block),
             received.widen(block, &mut first),
         );

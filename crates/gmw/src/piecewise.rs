@@ -239,19 +239,19 @@ fn line(
 }
 
 /// The bits that both parties share.
-fn open_bits(party: &mut Party<'_>, mine: &Bits) -> Result<Bits, Error> {
-    let theirs = party.channel.exchange(&mine.to_bytes())?;
-    Ok(mine.xor(&Bits::from_bytes(&theirs, mine.len())?))
+fn open_bits(party: &mut Party<'_>, share: &Bits) -> Result<Bits, Error> {
+    let reply = party.channel.exchange(&share.to_bytes())?;
+    Ok(share.xor(&Bits::from_bytes(&reply, share.len())?))
 }
 
 /// Shares of the bits of the sum of both parties' values, of which each has bit planes, the lowest first; what is carried out of the
 /// highest is lost.
-fn add(party: &mut Party<'_>, mine: Vec<Bits>) -> Result<Vec<Bits>, Error> {
+fn add(party: &mut Party<'_>, planes: Vec<Bits>) -> Result<Vec<Bits>, Error> {
     let carries = match party.rounds {
-        Rounds::Linear => ripple(party, &mine)?,
-        Rounds::Log | Rounds::Blocks => prefixes(party, &mine)?,
+        Rounds::Linear => ripple(party, &planes)?,
+        Rounds::Log | Rounds::Blocks => prefixes(party, &planes)?,
     };
-    let mut sum = mine;
+    let mut sum = planes;
     sum.iter_mut().skip(1).zip(&carries).for_each(|(sum, carry)| sum.xor_assign(carry));
     Ok(sum)
 }
@@ -259,10 +259,10 @@ fn add(party: &mut Party<'_>, mine: Vec<Bits>) -> Result<Vec<Bits>, Error> {
 /// What is carried out of each plane but the last, one after the other.
 fn ripple(party: &mut Party<'_>, planes: &[Bits]) -> Result<Vec<Bits>, Error> {
     let mut carries = vec![private_and(party, &planes[0])?];
-    for mine in &planes[1..planes.len() - 1] {
+    for plane in &planes[1..planes.len() - 1] {
         let carry = &carries[carries.len() - 1];
-        let with_mine = carry.xor(mine);
-        let (x, y) = if party.is_server() { (carry, &with_mine) } else { (&with_mine, carry) };
+        let with_plane = carry.xor(plane);
+        let (x, y) = if party.is_server() { (carry, &with_plane) } else { (&with_plane, carry) };
         let product = and(party, x, y)?;
         carries.push(carry.xor(&product));
     }

@@ -7,27 +7,27 @@ use privet_ring::{BLOCK, Bits, Modulus, in_parts, select};
 
 use crate::{Error, Party};
 
-/// Shares in `ring` of `b_C b_S`; `mine`: this party's bits, `[n]`.
+/// Shares in `ring` of `b_C b_S`; `bits`: this party's bits, `[n]`.
 ///
 /// The client opens its bit behind the correlation's, the server its own behind the ring element, at once. One round;
 /// `n` bits from the client, `n k` from the server, `n` products sent by the server ([`crate::cost::bit_product`]).
-pub fn bit_product(party: &mut Party<'_>, mine: &Bits, ring: Modulus) -> Result<Vec<u64>, Error> {
-    bit_product_then(party, mine, ring, |_, _, _| {})
+pub fn bit_product(party: &mut Party<'_>, bits: &Bits, ring: Modulus) -> Result<Vec<u64>, Error> {
+    bit_product_then(party, bits, ring, |_, _, _| {})
 }
 
 /// [`bit_product`] of which `finish` makes something else, a block of indices at a time; it is handed as many numbers that it may write over.
 pub(crate) fn bit_product_then(
     party: &mut Party<'_>,
-    mine: &Bits,
+    bits: &Bits,
     ring: Modulus,
     finish: impl Fn(Range<usize>, &mut [u64], &mut [u64]) + Sync,
 ) -> Result<Vec<u64>, Error> {
-    let n = mine.len();
+    let n = bits.len();
     let mut products = vec![0; n];
     if party.is_server() {
         let [rho, share] = party.stock.next_products_sent(ring.bits(), n)?;
         let mut message = Vec::new();
-        mask(&mut message, rho, ring, |block, out| numbers(mine, &block, out));
+        mask(&mut message, rho, ring, |block, out| numbers(bits, &block, out));
         party.channel.send(&message)?;
         let flips = Bits::from_bytes(&party.channel.recv(n.div_ceil(8))?, n)?;
         in_blocks(&mut products, |block, products, spare| {
@@ -39,13 +39,13 @@ pub(crate) fn bit_product_then(
         });
     } else {
         let (choice, share) = party.stock.next_products_received(ring.bits(), n)?;
-        let flips = mine.xor(&choice);
+        let flips = bits.xor(&choice);
         party.channel.send(&flips.to_bytes())?;
-        let theirs = party.channel.recv(ring.packed_bytes(n))?;
+        let reply = party.channel.recv(ring.packed_bytes(n))?;
         in_blocks(&mut products, |block, products, spare| {
-            let (mine, flips) = (words(mine, &block), words(&flips, &block));
-            ring.unpack_into(spare, &theirs[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
-            select::add_products(products, mine, spare, flips, share.widen(block.clone(), &mut Room::new()));
+            let (bits, flips) = (words(bits, &block), words(&flips, &block));
+            ring.unpack_into(spare, &reply[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
+            select::add_products(products, bits, spare, flips, share.widen(block.clone(), &mut Room::new()));
             ring.reduce_all(products);
             finish(block, products, spare);
         });

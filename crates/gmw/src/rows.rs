@@ -27,7 +27,7 @@ pub fn multiply_rows(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus)
     // Bit `i` of factor `j` is at `i m + j`.
     let bits = Zeroizing::new(join(&planes::from_values(x, ring.bits())));
     let flips = join([&*bits, &*bits]).xor(&choice);
-    let theirs = Bits::from_bytes(&party.channel.exchange(&flips.to_bytes())?, 2 * seeds)?;
+    let peer_flips = Bits::from_bytes(&party.channel.exchange(&flips.to_bytes())?, 2 * seeds)?;
 
     // Streams are read at places of their own, so that no trial at a key compares with more than one of them.
     let grow = |at: usize, half: &dyn Fn(usize) -> u64, pads: &mut [u64]| {
@@ -40,8 +40,8 @@ pub fn multiply_rows(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus)
         }
     };
     // The two words of a correlation are `-sent` and `rho - sent`, and a flip swaps them.
-    let of_clear = |at: usize| (rho.get(at) & mask_of(&theirs, at)).wrapping_sub(sent.get(at));
-    let of_set = |at: usize| (rho.get(at) & !mask_of(&theirs, at)).wrapping_sub(sent.get(at));
+    let of_clear = |at: usize| (rho.get(at) & mask_of(&peer_flips, at)).wrapping_sub(sent.get(at));
+    let of_set = |at: usize| (rho.get(at) & !mask_of(&peer_flips, at)).wrapping_sub(sent.get(at));
     let of_chosen = |at: usize| received.get(at);
 
     let mut shares: Vec<u64> = (0..n).map(|i| x[i / row].wrapping_mul(y[i])).collect();

@@ -241,7 +241,7 @@ impl Adder {
             }
             Some(Supply::Both(correlations)) => {
                 let masked = self.masked(step, *correlations);
-                message.extend(&masked.mine);
+                message.extend(&masked.message);
                 Asked::Products(Box::new(masked))
             }
             _ => unreachable!("each step has its supply"),
@@ -260,21 +260,21 @@ impl Adder {
                 let by = (0..shape.choice_bits()).map(|j| question.slice(j * count, count));
                 shift(entries, &by.collect::<Vec<_>>());
                 let width = shape.entry_bits();
-                let (own, others) = entries.split_at_mut(width);
+                let (shares, rest) = entries.split_at_mut(width);
                 let functions = self.functions(step);
                 for (bit, function) in functions.iter().enumerate() {
-                    own[bit].xor_assign(&function[0]);
-                    for (other, value) in others[bit..].iter_mut().step_by(width).zip(&function[1..]) {
-                        other.xor_assign(value);
-                        other.xor_assign(&own[bit]);
-                        message.extend(&other.slice(self.unasked(step, bit), count - self.unasked(step, bit)));
+                    shares[bit].xor_assign(&function[0]);
+                    for (entry, value) in rest[bit..].iter_mut().step_by(width).zip(&function[1..]) {
+                        entry.xor_assign(value);
+                        entry.xor_assign(&shares[bit]);
+                        message.extend(&entry.slice(self.unasked(step, bit), count - self.unasked(step, bit)));
                     }
                 }
-                self.looked_up(step, own);
+                self.looked_up(step, shares);
             }
             Some(Supply::Both(correlations)) => {
                 let masked = self.masked(step, *correlations);
-                message.extend(&masked.mine);
+                message.extend(&masked.message);
                 self.joined(step, masked.multiply(question, self.is_server));
             }
             _ => unreachable!("each step has its supply"),
@@ -320,7 +320,7 @@ impl Adder {
     fn answer_eight(&mut self, step: Step, entries: &[Bits], question: &Bits, message: &mut Bits) {
         let question: [Bits; 3] = self.planes_of(question);
         let (entries, question) = (array::from_fn(|v| entries[v].words()), question.each_ref().map(Bits::words));
-        let (own, planes) = if step == Step::First {
+        let (shares, planes) = if step == Step::First {
             let summands: [Bits; 3] = self.lowest();
             eights::answer(entries, question, |word| {
                 eights::first(summands.each_ref().map(|summand| summand.words()[word]))
@@ -331,10 +331,10 @@ impl Adder {
                 eights::next(summands.each_ref().map(|summand| summand.words()[word]), carry.words()[word])
             })
         };
-        for plane in planes.chunks_exact(own.len().max(1)) {
+        for plane in planes.chunks_exact(shares.len().max(1)) {
             message.extend(&self.packed(plane.to_vec()));
         }
-        self.generate = vec![self.packed(own)];
+        self.generate = vec![self.packed(shares)];
     }
 
     /// Takes in an answer from tables of eight.

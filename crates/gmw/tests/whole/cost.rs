@@ -1,6 +1,6 @@
 //! Bytes, rounds and correlations on the wire equal the formulas of `cost`.
 
-use crate::pair::{half, own, prg, run, share, share_bits};
+use crate::pair::{half, part, prg, run, share, share_bits};
 use privet_gmw::{Error, Party, Piecewise, Rounds, Sign, cost};
 use privet_ot::{Role, TableCounts};
 use privet_ring::tournament::Ties;
@@ -45,13 +45,13 @@ fn formulas_hold_on_the_wire() {
                 privet_gmw::carry(party, &summands, width - 1).map(drop)
             });
             check(cost::relu(n, width, rounds), rounds, |party| {
-                privet_gmw::relu(party, own(&x, party), ring).map(drop)
+                privet_gmw::relu(party, part(&x, party), ring).map(drop)
             });
             check(cost::truncate_exactly(n, 12, width, rounds), rounds, |party| {
-                privet_gmw::truncate_exactly(party, own(&x, party), 12, ring).map(drop)
+                privet_gmw::truncate_exactly(party, part(&x, party), 12, ring).map(drop)
             });
             check(cost::truncate_guarded(n, 12, width, rounds), rounds, |party| {
-                privet_gmw::truncate_guarded(party, own(&x, party), 12, ring).map(drop)
+                privet_gmw::truncate_guarded(party, part(&x, party), 12, ring).map(drop)
             });
             for (index_bits, sides, to) in [(6, 0, 30), (8, 1, 30), (8, 2, 41), (6, 3, 41), (6, 3, 18)] {
                 let [nonnegative, rises] = [sides & 1 == 1, sides & 2 == 2];
@@ -60,25 +60,25 @@ fn formulas_hold_on_the_wire() {
                 let lines = Lines::new(&slopes, &offsets, 13 - index_bits, rises, Modulus::new(41));
                 for of in [wide, wide.narrowed(&lines)] {
                     check(cost::piecewise(n, &of, rounds), rounds, |party| {
-                        privet_gmw::piecewise(party, own(&x, party), &of, &lines).map(drop)
+                        privet_gmw::piecewise(party, part(&x, party), &of, &lines).map(drop)
                     });
                 }
             }
             check(cost::mux(n, width), rounds, |party| {
-                privet_gmw::mux(party, half(&bits, party), own(&x, party), ring).map(drop)
+                privet_gmw::mux(party, half(&bits, party), part(&x, party), ring).map(drop)
             });
             check(cost::step(n, width, 41, rounds), rounds, |party| {
-                privet_gmw::step(party, own(&x, party), ring, Modulus::new(41)).map(drop)
+                privet_gmw::step(party, part(&x, party), ring, Modulus::new(41)).map(drop)
             });
             for depth in [1, 2, 4] {
                 let nodes = share(&vec![-3; n * ((1 << depth) - 1)], ring, prg);
                 check(cost::leaves(n, depth, width, 41, rounds), rounds, |party| {
-                    privet_gmw::leaves(party, own(&nodes, party), depth, ring, Modulus::new(41)).map(drop)
+                    privet_gmw::leaves(party, part(&nodes, party), depth, ring, Modulus::new(41)).map(drop)
                 });
             }
             let groups: Vec<Vec<usize>> = (0..n).map(|i| (0..=i % 9).map(|j| (i + j) % n).collect()).collect();
             check(cost::max_pool(groups.iter().map(|group| (group.len(), 1)), width, rounds), rounds, |party| {
-                privet_gmw::max_pool(party, own(&x, party), &groups.clone().into(), ring).map(drop)
+                privet_gmw::max_pool(party, part(&x, party), &groups.clone().into(), ring).map(drop)
             });
             check(cost::argmax(1, n, width, 41, rounds), rounds, |party| {
                 let group = [half(&x, party).clone()];
@@ -88,18 +88,18 @@ fn formulas_hold_on_the_wire() {
         let x = share(&vec![-3; n], Modulus::new(25), prg);
         for (sign, rounds) in ROUNDS.into_iter().flat_map(|rounds| SIGNS.map(|sign| (sign, rounds))) {
             check(cost::extend(n, 25, 37, sign, rounds), rounds, |party| {
-                privet_gmw::extend(party, own(&x, party), Modulus::new(25), Modulus::new(37), sign).map(drop)
+                privet_gmw::extend(party, part(&x, party), Modulus::new(25), Modulus::new(37), sign).map(drop)
             });
         }
         check(cost::open(n, 25), Rounds::Linear, |party| {
-            privet_gmw::open(party.channel, own(&x, party), Modulus::new(25)).map(drop)
+            privet_gmw::open(party.channel, part(&x, party), Modulus::new(25)).map(drop)
         });
         check(cost::open_to_client(n, 25), Rounds::Linear, |party| {
-            privet_gmw::open_to_client(party.channel, party.role, own(&x, party), Modulus::new(25)).map(drop)
+            privet_gmw::open_to_client(party.channel, party.role, part(&x, party), Modulus::new(25)).map(drop)
         });
         check(cost::open_to_server(n, 25), Rounds::Linear, |party| {
             let mask = (!party.is_server()).then(|| vec![0; n]);
-            privet_gmw::open_to_server(party.channel, own(&x, party), mask.as_deref(), Modulus::new(25)).map(drop)
+            privet_gmw::open_to_server(party.channel, part(&x, party), mask.as_deref(), Modulus::new(25)).map(drop)
         });
     }
 }
@@ -131,20 +131,20 @@ fn products_of_shared_values_cost_what_the_formula_says() {
         let ring = Modulus::new(width);
         let x = share(&vec![-3; n], ring, &mut prg(5));
         check(cost::multiply(n, width), Rounds::Linear, |party| {
-            privet_gmw::multiply(party, own(&x, party), own(&x, party), ring).map(drop)
+            privet_gmw::multiply(party, part(&x, party), part(&x, party), ring).map(drop)
         });
         check(cost::square(n, width), Rounds::Linear, |party| {
-            privet_gmw::square(party, own(&x, party), ring).map(drop)
+            privet_gmw::square(party, part(&x, party), ring).map(drop)
         });
         for factor_bits in [1, 12, 64] {
             check(cost::scale(n, factor_bits, width), Rounds::Linear, |party| {
-                privet_gmw::scale(party, own(&x, party), factor_bits, ring).map(drop)
+                privet_gmw::scale(party, part(&x, party), factor_bits, ring).map(drop)
             });
         }
         for row in [1, 9] {
             let rows = share(&vec![-3; n * row], ring, &mut prg(6));
             check(cost::multiply_rows(n, row, width), Rounds::Linear, |party| {
-                privet_gmw::multiply_rows(party, own(&x, party), own(&rows, party), ring).map(drop)
+                privet_gmw::multiply_rows(party, part(&x, party), part(&rows, party), ring).map(drop)
             });
         }
     }

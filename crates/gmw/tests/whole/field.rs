@@ -1,6 +1,6 @@
 //! Between rings and prime fields: every share of every value for small primes, laws for those in use, and the wire.
 
-use crate::pair::{join, own, prg, run, run_over, share};
+use crate::pair::{join, part, prg, run, run_over, share};
 use privet_channel::record;
 use privet_gmw::{Rounds, Sign, cost, from_field, open_to_server_in_field, to_field};
 use privet_prg::Prg;
@@ -33,7 +33,7 @@ fn every_share_of_every_value_arrives_for_small_primes() {
         for rounds in ROUNDS {
             let demand = cost::from_field(expected.len(), field, bits, rounds).demand;
             let out =
-                run(&demand, rounds, &mut prg(prime), |party| from_field(party, own(&shares, party), field, ring));
+                run(&demand, rounds, &mut prg(prime), |party| from_field(party, part(&shares, party), field, ring));
             assert_eq!(join(&out, ring), expected, "from the field of {prime}");
         }
 
@@ -46,7 +46,7 @@ fn every_share_of_every_value_arrives_for_small_primes() {
             for rounds in ROUNDS {
                 let demand = cost::to_field(values.len(), bits, field, sign, rounds).demand;
                 let out = run(&demand, rounds, &mut prg(prime), |party| {
-                    to_field(party, own(&shares, party), ring, field, sign)
+                    to_field(party, part(&shares, party), ring, field, sign)
                 });
                 assert_eq!(join_in(&out, field), values, "to the field of {prime}, {sign:?}");
             }
@@ -76,11 +76,11 @@ proptest! {
         let shares = share(&x, from, prg);
         let demand = cost::to_field(x.len(), narrow, field, Sign::Unknown, Rounds::Linear).demand;
         let in_field = run(&demand, Rounds::Linear, prg, |party| {
-            to_field(party, own(&shares, party), from, field, Sign::Unknown)
+            to_field(party, part(&shares, party), from, field, Sign::Unknown)
         });
         prop_assert_eq!(join_in(&in_field, field), x.clone());
         let demand = cost::from_field(x.len(), field, wide, Rounds::Linear).demand;
-        let back = run(&demand, Rounds::Linear, prg, |party| from_field(party, own(&in_field, party), field, ring));
+        let back = run(&demand, Rounds::Linear, prg, |party| from_field(party, part(&in_field, party), field, ring));
         prop_assert_eq!(join(&back, ring), x);
     }
 
@@ -93,7 +93,7 @@ proptest! {
         x.extend([half, -half, half - 1, 1 - half, 1 << (wide - 1), -1 << (wide - 1)]);
         let shares = share_in(&x, field, prg);
         let demand = cost::from_field(x.len(), field, wide, Rounds::Blocks).demand;
-        let out = run(&demand, Rounds::Blocks, prg, |party| from_field(party, own(&shares, party), field, ring));
+        let out = run(&demand, Rounds::Blocks, prg, |party| from_field(party, part(&shares, party), field, ring));
         prop_assert_eq!(join(&out, ring), x.iter().map(|&x| ring.signed(ring.reduce(x.cast_unsigned()))).collect::<Vec<_>>());
     }
 
@@ -104,7 +104,7 @@ proptest! {
         let mask: Vec<u64> = x.iter().map(|_| prg.below(field.prime())).collect();
         let [client, server] = run(&cost::open_to_server(x.len(), 38).demand, Rounds::Linear, prg, |party| {
             let mask = (!party.is_server()).then_some(mask.as_slice());
-            open_to_server_in_field(party.channel, own(&shares, party), mask, field)
+            open_to_server_in_field(party.channel, part(&shares, party), mask, field)
         });
         prop_assert_eq!(client, None);
         let opened = server.unwrap();
@@ -123,8 +123,8 @@ fn formulas_hold_on_the_wire() {
         let (narrow, wide) = (share(&vec![-3; n], Modulus::new(25), prg), share_in(&vec![-3; n], field, prg));
         let expected = cost::to_field(n, 25, field, sign, rounds) + cost::from_field(n, field, 37, rounds);
         let [client, server] = run(&expected.demand, rounds, prg, |party| {
-            to_field(party, own(&narrow, party), Modulus::new(25), field, sign)?;
-            from_field(party, own(&wide, party), field, ring)?;
+            to_field(party, part(&narrow, party), Modulus::new(25), field, sign)?;
+            from_field(party, part(&wide, party), field, ring)?;
             assert_eq!(party.stock.left(), Default::default());
             Ok(party.channel.cost())
         });

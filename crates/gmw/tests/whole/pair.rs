@@ -28,17 +28,17 @@ pub fn run_over<T: Send>(
 ) -> Result<[T; 2], Error> {
     let (mut client_stock, mut server_stock) = Stock::deal(demand, prg);
     std::thread::scope(|scope| {
-        let other = scope.spawn(move || {
+        let server_thread = scope.spawn(move || {
             let mut party = Party { role: Role::Server, channel: &mut server, stock: &mut server_stock, rounds };
             let result = protocol(&mut party)?;
             server.flush()?;
             Ok(result)
         });
         let mut party = Party { role: Role::Client, channel: &mut client, stock: &mut client_stock, rounds };
-        let mine = protocol(&mut party).and_then(|result| Ok(client.flush().map(|()| result)?));
+        let client_result = protocol(&mut party).and_then(|result| Ok(client.flush().map(|()| result)?));
         drop(client);
-        let theirs: Result<T, Error> = other.join().expect("the server's thread does not panic");
-        Ok([mine?, theirs?])
+        let server_result: Result<T, Error> = server_thread.join().expect("the server's thread does not panic");
+        Ok([client_result?, server_result?])
     })
 }
 
@@ -81,6 +81,6 @@ pub fn share_bits(bits: &[bool], prg: &mut Prg) -> [Bits; 2] {
 }
 
 /// This party's half of a shared vector.
-pub fn own<'a>(shares: &'a [Vec<u64>; 2], party: &Party<'_>) -> &'a [u64] {
+pub fn part<'a>(shares: &'a [Vec<u64>; 2], party: &Party<'_>) -> &'a [u64] {
     &shares[usize::from(party.is_server())]
 }

@@ -6,7 +6,7 @@
 
 use std::collections::HashSet;
 
-use crate::pair::{own, prg, run_over};
+use crate::pair::{part, prg, run_over};
 use privet_channel::record::{self, Direction};
 use privet_gmw::{Error, Party, Piecewise, Rounds, Sign, cost};
 use privet_ot::Demand;
@@ -137,11 +137,11 @@ fn the_line_that_is_opened_is_uniform() {
             privet_gmw::piecewise(party, &values(secret, RING), &LINES, &lines).map(drop)
         });
         let shares = messages.iter().map(|(_, payload)| payload).filter(|payload| payload.len() == 6 * N / 8);
-        let [ours, theirs] = shares.collect::<Vec<_>>()[..] else {
+        let [first, second] = shares.collect::<Vec<_>>()[..] else {
             panic!("one message of each party has this length")
         };
-        for (ours, theirs) in ours.chunks(N / 8).zip(theirs.chunks(N / 8)) {
-            let ones: u32 = ours.iter().zip(theirs).map(|(ours, theirs)| (ours ^ theirs).count_ones()).sum();
+        for (first, second) in first.chunks(N / 8).zip(second.chunks(N / 8)) {
+            let ones: u32 = first.iter().zip(second).map(|(first, second)| (first ^ second).count_ones()).sum();
             assert!((f64::from(ones) - N as f64 / 2.0).abs() < 3.0 * (N as f64).sqrt(), "{ones} of {N}");
         }
     }
@@ -216,8 +216,8 @@ fn a_missing_mask_is_caught() {
     let zero = [vec![0; N], vec![0; N]];
     let open = || {
         transcript(&Demand::default(), Rounds::Linear, 1, |party| {
-            let mask = (!party.is_server()).then(|| own(&zero, party));
-            privet_gmw::open_to_server(party.channel, own(&zero, party), mask, WIDE).map(drop)
+            let mask = (!party.is_server()).then(|| part(&zero, party));
+            privet_gmw::open_to_server(party.channel, part(&zero, party), mask, WIDE).map(drop)
         })
     };
     assert!(!balanced(&open()));

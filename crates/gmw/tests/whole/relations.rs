@@ -1,6 +1,6 @@
 //! Every protocol against its definition: the shares that come out add up to the function of those that went in.
 
-use crate::pair::{half, join, own, prg, run, share, share_bits};
+use crate::pair::{half, join, part, prg, run, share, share_bits};
 use privet_gmw::{Error, Party, Piecewise, Rounds, Sign, cost};
 use privet_ring::tournament::Ties;
 use privet_ring::{Bits, Lines, Modulus};
@@ -59,11 +59,11 @@ proptest! {
     #[test]
     fn and_of_privately_held_bits(x: Vec<bool>, y: Vec<bool>, seed: u64) {
         let n = x.len().min(y.len());
-        let mine = [Bits::from_bools(&x[..n]), Bits::from_bools(&y[..n])];
+        let inputs = [Bits::from_bools(&x[..n]), Bits::from_bools(&y[..n])];
         let [a, b] = run(&cost::private_and(n).demand, Rounds::Linear, &mut prg(seed), |party| {
-            privet_gmw::private_and(party, half(&mine, party))
+            privet_gmw::private_and(party, half(&inputs, party))
         });
-        prop_assert_eq!(a.xor(&b), mine[0].and(&mine[1]));
+        prop_assert_eq!(a.xor(&b), inputs[0].and(&inputs[1]));
     }
 
     #[test]
@@ -89,7 +89,7 @@ proptest! {
         let shares = share(&values, from, prg);
         let cost = cost::piecewise(values.len(), &of, rounds);
         let results = run(&cost.demand, rounds, prg, |party| {
-            let outputs = privet_gmw::piecewise(party, own(&shares, party), &of, &lines)?;
+            let outputs = privet_gmw::piecewise(party, part(&shares, party), &of, &lines)?;
             assert_eq!(party.stock.left(), Default::default(), "the formula asks for more than is used");
             Ok(outputs)
         });
@@ -108,9 +108,9 @@ proptest! {
         let ring = Modulus::new(bits);
         let (x, y): (Vec<u64>, Vec<u64>) = pairs.iter().map(|&(x, y)| (ring.reduce(x), ring.reduce(y))).unzip();
         let expected: Vec<bool> = x.iter().zip(&y).map(|(x, y)| (x + y) >> bits == 1).collect();
-        let mine = [x, y];
-        let [a, b] = run(&cost::carry(mine[0].len(), bits, rounds).demand, rounds, &mut prg(seed), |party| {
-            privet_gmw::carry(party, own(&mine, party), bits)
+        let summands = [x, y];
+        let [a, b] = run(&cost::carry(summands[0].len(), bits, rounds).demand, rounds, &mut prg(seed), |party| {
+            privet_gmw::carry(party, part(&summands, party), bits)
         });
         prop_assert_eq!(a.xor(&b), Bits::from_bools(&expected));
     }
@@ -121,7 +121,7 @@ proptest! {
         let (select, x): (Vec<bool>, Vec<i64>) = pairs.into_iter().unzip();
         let (selects, xs) = (share_bits(&select, prg), share(&x, ring, prg));
         let out = run(&cost::mux(x.len(), bits).demand, Rounds::Linear, prg, |party| {
-            privet_gmw::mux(party, half(&selects, party), own(&xs, party), ring)
+            privet_gmw::mux(party, half(&selects, party), part(&xs, party), ring)
         });
         let expected: Vec<i64> = select.iter().zip(&x).map(|(&b, &x)| if b { ring.signed(x as u64) } else { 0 }).collect();
         prop_assert_eq!(join(&out, ring), expected);
@@ -132,7 +132,7 @@ proptest! {
         let (ring, prg) = (Modulus::new(bits), &mut prg(seed));
         let xs = share(&x, ring, prg);
         let out = run(&cost::relu(x.len(), bits, rounds).demand, rounds, prg, |party| {
-            privet_gmw::relu(party, own(&xs, party), ring)
+            privet_gmw::relu(party, part(&xs, party), ring)
         });
         prop_assert_eq!(join(&out, ring), x.iter().map(|&x| x.max(0)).collect::<Vec<_>>());
     }
@@ -143,7 +143,7 @@ proptest! {
         let xs = share(&x, wide, prg);
         let demand = cost::extend(x.len(), bits - drop, bits, Sign::Unknown, Rounds::Linear).demand;
         let out = run(&demand, Rounds::Linear, prg, |party| {
-            let short = privet_gmw::drop_low_bits(party.role, own(&xs, party), drop, wide);
+            let short = privet_gmw::drop_low_bits(party.role, part(&xs, party), drop, wide);
             privet_gmw::extend(party, &short, narrow, wide, Sign::Unknown)
         });
         for (got, &x) in join(&out, wide).into_iter().zip(&x) {
@@ -157,7 +157,7 @@ proptest! {
         let (wide, narrow, prg) = (Modulus::new(bits), Modulus::new(bits - drop), &mut prg(seed));
         let xs = share(&x, wide, prg);
         let demand = cost::truncate_exactly(x.len(), drop, bits, rounds).demand;
-        let out = run(&demand, rounds, prg, |party| privet_gmw::truncate_exactly(party, own(&xs, party), drop, wide));
+        let out = run(&demand, rounds, prg, |party| privet_gmw::truncate_exactly(party, part(&xs, party), drop, wide));
         prop_assert_eq!(join(&out, narrow), x.iter().map(|&x| x >> drop).collect::<Vec<_>>());
     }
 
@@ -174,7 +174,7 @@ proptest! {
             let servers: Vec<u64> = x.iter().map(|&x| wide.reduce((x as u64).wrapping_sub(client))).collect();
             let demand = cost::truncate_exactly(x.len(), drop, bits, rounds).demand;
             let shares = [clients, servers];
-            let out = run(&demand, rounds, prg, |party| privet_gmw::truncate_exactly(party, own(&shares, party), drop, wide));
+            let out = run(&demand, rounds, prg, |party| privet_gmw::truncate_exactly(party, part(&shares, party), drop, wide));
             prop_assert_eq!(join(&out, narrow), x.iter().map(|&x| narrow.signed(narrow.reduce((x >> drop) as u64))).collect::<Vec<_>>());
         }
     }
@@ -188,7 +188,7 @@ proptest! {
         for (sign, x) in [(Sign::Unknown, &x), (Sign::NonNegative, &positive)] {
             let xs = share(x, narrow, prg);
             let demand = cost::extend(x.len(), bits, wide.bits(), sign, rounds).demand;
-            let out = run(&demand, rounds, prg, |party| privet_gmw::extend(party, own(&xs, party), narrow, wide, sign));
+            let out = run(&demand, rounds, prg, |party| privet_gmw::extend(party, part(&xs, party), narrow, wide, sign));
             prop_assert_eq!(&join(&out, wide), x);
         }
     }
@@ -200,10 +200,10 @@ proptest! {
         let (ring, drop, prg) = (Modulus::new(bits), bits / 2, &mut prg(seed));
         let xs = share(&x, ring, prg);
         let demand = cost::relu(x.len(), bits, rounds).demand;
-        let out = run(&demand, rounds, prg, |party| privet_gmw::relu(party, own(&xs, party), ring));
+        let out = run(&demand, rounds, prg, |party| privet_gmw::relu(party, part(&xs, party), ring));
         prop_assert_eq!(join(&out, ring), x.iter().map(|&x| x.max(0)).collect::<Vec<_>>());
         let demand = cost::truncate_exactly(x.len(), drop, bits, rounds).demand;
-        let out = run(&demand, rounds, prg, |party| privet_gmw::truncate_exactly(party, own(&xs, party), drop, ring));
+        let out = run(&demand, rounds, prg, |party| privet_gmw::truncate_exactly(party, part(&xs, party), drop, ring));
         prop_assert_eq!(join(&out, Modulus::new(bits - drop)), x.iter().map(|&x| x >> drop).collect::<Vec<_>>());
         // A match wraps where a difference leaves the ring, for every sharing alike.
         let wins = |a: i64, b: i64| ring.signed(ring.reduce(a.wrapping_sub(b) as u64)) >= 0;
@@ -211,12 +211,12 @@ proptest! {
         let xs = share(&pairs.concat(), ring, prg);
         let groups: Vec<Vec<usize>> = (0..pairs.len()).map(|i| vec![2 * i, 2 * i + 1]).collect();
         let demand = cost::max_pool(groups.iter().map(|group| (group.len(), 1)), bits, rounds).demand;
-        let out = run(&demand, rounds, prg, |party| privet_gmw::max_pool(party, own(&xs, party), &groups.clone().into(), ring));
+        let out = run(&demand, rounds, prg, |party| privet_gmw::max_pool(party, part(&xs, party), &groups.clone().into(), ring));
         prop_assert_eq!(join(&out, ring), pairs.iter().map(|&[a, b]| if wins(a, b) { a } else { b }).collect::<Vec<_>>());
         let demand = cost::argmax(pairs.len(), 2, bits, 9, rounds).demand;
         let out = run(&demand, rounds, prg, |party| {
-            let mine: Vec<Vec<u64>> = own(&xs, party).chunks(2).map(<[u64]>::to_vec).collect();
-            privet_gmw::argmax(party, &mine, Ties::First, ring, Modulus::new(9))
+            let vectors: Vec<Vec<u64>> = part(&xs, party).chunks(2).map(<[u64]>::to_vec).collect();
+            privet_gmw::argmax(party, &vectors, Ties::First, ring, Modulus::new(9))
         });
         prop_assert_eq!(join(&out, Modulus::new(9)), pairs.iter().map(|&[a, b]| i64::from(!wins(a, b))).collect::<Vec<_>>());
     }
@@ -229,7 +229,7 @@ proptest! {
         let indices: Vec<Vec<usize>> = groups.iter().map(|group| { next += group.len(); (next - group.len()..next).collect() }).collect();
         let xs = share(&flat, ring, prg);
         let demand = cost::max_pool(groups.iter().map(|group| (group.len(), 1)), 16, rounds).demand;
-        let out = run(&demand, rounds, prg, |party| privet_gmw::max_pool(party, own(&xs, party), &indices.clone().into(), ring));
+        let out = run(&demand, rounds, prg, |party| privet_gmw::max_pool(party, part(&xs, party), &indices.clone().into(), ring));
         prop_assert_eq!(join(&out, ring), groups.iter().map(|group| group.iter().copied().max().unwrap_or(0)).collect::<Vec<_>>());
     }
 
@@ -241,8 +241,8 @@ proptest! {
         let ties = if last { Ties::Last } else { Ties::First };
         let demand = cost::argmax(count, size, 12, 37, rounds).demand;
         let out = run(&demand, rounds, prg, |party| {
-            let mine: Vec<Vec<u64>> = shares.iter().map(|share| half(share, party).clone()).collect();
-            privet_gmw::argmax(party, &mine, ties, ring, index_ring)
+            let vectors: Vec<Vec<u64>> = shares.iter().map(|share| half(share, party).clone()).collect();
+            privet_gmw::argmax(party, &vectors, ties, ring, index_ring)
         });
         let expected = |group: &Vec<i64>| {
             let best = group.iter().max();
@@ -258,7 +258,7 @@ proptest! {
         let x: Vec<i64> = x.into_iter().map(|x| ring.signed(ring.reduce(x.cast_unsigned()))).collect();
         let xs = share(&x, ring, prg);
         let demand = cost::step(x.len(), bits, to.bits(), rounds).demand;
-        let out = run(&demand, rounds, prg, |party| privet_gmw::step(party, own(&xs, party), ring, to));
+        let out = run(&demand, rounds, prg, |party| privet_gmw::step(party, part(&xs, party), ring, to));
         prop_assert_eq!(join(&out, to), x.into_iter().map(|x| i64::from(x >= 0)).collect::<Vec<_>>());
     }
 
@@ -269,7 +269,7 @@ proptest! {
         let x: Vec<i64> = (0..trees * nodes).map(|_| (prg.word() % 5).cast_signed() - 2).collect();
         let xs = share(&x, ring, prg);
         let demand = cost::leaves(trees, depth, 9, 37, rounds).demand;
-        let out = run(&demand, rounds, prg, |party| privet_gmw::leaves(party, own(&xs, party), depth, ring, to));
+        let out = run(&demand, rounds, prg, |party| privet_gmw::leaves(party, part(&xs, party), depth, ring, to));
         let mut expected = vec![0; trees << depth];
         for tree in 0..trees {
             let step = |way: usize, level: u32| {
@@ -288,11 +288,11 @@ fn carries_of_all_small_summands() {
         let pairs: Vec<(u64, u64)> = (0..1 << bits).flat_map(|x| (0..1 << bits).map(move |y| (x, y))).collect();
         let expected: Vec<bool> = pairs.iter().map(|&(x, y)| (x + y) >> bits == 1).collect();
         let (x, y): (Vec<u64>, Vec<u64>) = pairs.into_iter().unzip();
-        let mine = [x, y];
+        let summands = [x, y];
         for rounds in [Rounds::Linear, Rounds::Log, Rounds::Blocks] {
-            let demand = cost::carry(mine[0].len(), bits, rounds).demand;
+            let demand = cost::carry(summands[0].len(), bits, rounds).demand;
             let [a, b] = run(&demand, rounds, &mut prg(u64::from(bits)), |party| {
-                privet_gmw::carry(party, own(&mine, party), bits)
+                privet_gmw::carry(party, part(&summands, party), bits)
             });
             assert_eq!(a.xor(&b), Bits::from_bools(&expected), "{rounds:?} on {bits} bits");
         }
@@ -307,8 +307,8 @@ fn openings_reach_one_party_only() {
     let mask = vec![11, 12, 13];
     let [client, server] = run(&Default::default(), Rounds::Linear, prg, |party| {
         let mask = (!party.is_server()).then_some(mask.as_slice());
-        let masked = privet_gmw::open_to_server(party.channel, own(&xs, party), mask, ring)?;
-        Ok((masked, privet_gmw::open_to_client(party.channel, party.role, own(&xs, party), ring)?))
+        let masked = privet_gmw::open_to_server(party.channel, part(&xs, party), mask, ring)?;
+        Ok((masked, privet_gmw::open_to_client(party.channel, party.role, part(&xs, party), ring)?))
     });
     let expected: Vec<u64> = x.iter().map(|&x| ring.reduce(x as u64)).collect();
     assert_eq!(client, (None, Some(expected.clone())));
@@ -329,7 +329,7 @@ fn guard_bits_are_rounded_off_for_every_share_of_every_value_of_small_rings() {
         for rounds in [Rounds::Linear, Rounds::Log, Rounds::Blocks] {
             let demand = cost::truncate_guarded(cases.len(), drop, bits, rounds).demand;
             let out = run(&demand, rounds, &mut prg(5), |party| {
-                privet_gmw::truncate_guarded(party, own(&shares, party), drop, ring)
+                privet_gmw::truncate_guarded(party, part(&shares, party), drop, ring)
             });
             assert_eq!(join(&out, narrow), expected, "{drop} of {bits} bits, {rounds:?}");
         }
@@ -348,7 +348,7 @@ fn every_share_of_every_value_of_small_rings_is_extended() {
             for rounds in [Rounds::Linear, Rounds::Log, Rounds::Blocks] {
                 let demand = cost::extend(values.len(), bits, wide.bits(), sign, rounds).demand;
                 let out = run(&demand, rounds, &mut prg(7), |party| {
-                    privet_gmw::extend(party, own(&shares, party), narrow, wide, sign)
+                    privet_gmw::extend(party, part(&shares, party), narrow, wide, sign)
                 });
                 assert_eq!(join(&out, wide), values, "{bits} bits, {sign:?}, {rounds:?}");
             }
@@ -377,7 +377,7 @@ fn a_value_beyond_a_quarter_gives_no_weight_away() {
             let shares = share(&[hidden], narrow, prg);
             let demand = cost::relu(1, 25, Rounds::Linear) + cost::extend(1, 25, 37, Sign::NonNegative, Rounds::Linear);
             let out = run(&demand.demand, Rounds::Linear, prg, |party| {
-                let x = privet_gmw::relu(party, own(&shares, party), narrow)?;
+                let x = privet_gmw::relu(party, part(&shares, party), narrow)?;
                 let x = match trusting {
                     true => extend_by_a_quarter(party, &x, narrow, wide)?,
                     false => privet_gmw::extend(party, &x, narrow, wide, Sign::NonNegative)?,
@@ -413,13 +413,13 @@ fn products_of_shared_values_are_exact() {
             let (x, y) = (numbers(prg), numbers(prg));
             let (shares_x, shares_y) = (share(&x, ring, prg), share(&y, ring, prg));
             let products = run(&privet_gmw::cost::multiply(n, width).demand, Rounds::Linear, prg, |party| {
-                privet_gmw::multiply(party, own(&shares_x, party), own(&shares_y, party), ring)
+                privet_gmw::multiply(party, part(&shares_x, party), part(&shares_y, party), ring)
             });
             let expected = x.iter().zip(&y).map(|(x, y)| ring.signed(ring.reduce(x.wrapping_mul(*y) as u64)));
             assert_eq!(join(&products, ring), expected.collect::<Vec<_>>(), "{n} of {width} bits");
 
             let squares = run(&privet_gmw::cost::square(n, width).demand, Rounds::Linear, prg, |party| {
-                privet_gmw::square(party, own(&shares_x, party), ring)
+                privet_gmw::square(party, part(&shares_x, party), ring)
             });
             let expected = x.iter().map(|x| ring.signed(ring.reduce(x.wrapping_mul(*x) as u64)));
             assert_eq!(join(&squares, ring), expected.collect::<Vec<_>>(), "{n} squares of {width} bits");
@@ -455,7 +455,7 @@ fn products_of_rows_are_exact() {
             let (shares_x, shares_y) = (share(&x, ring, prg), share(&y, ring, prg));
             let products =
                 run(&privet_gmw::cost::multiply_rows(rows, row, width).demand, Rounds::Linear, prg, |party| {
-                    privet_gmw::multiply_rows(party, own(&shares_x, party), own(&shares_y, party), ring)
+                    privet_gmw::multiply_rows(party, part(&shares_x, party), part(&shares_y, party), ring)
                 });
             let expected = (0..rows * row).map(|i| ring.signed(ring.reduce(x[i / row].wrapping_mul(y[i]) as u64)));
             assert_eq!(join(&products, ring), expected.collect::<Vec<_>>(), "{rows} rows of {row}, {width} bits");
