@@ -16,8 +16,8 @@ pub(crate) trait Columns {
     where
         Self: Sized;
 
-    /// Those of `others` behind these.
-    fn join(&mut self, others: &Self)
+    /// Those of `tail` behind these.
+    fn join(&mut self, tail: &Self)
     where
         Self: Sized;
 
@@ -40,8 +40,8 @@ impl Columns for Bits {
         self.slice(start, len)
     }
 
-    fn join(&mut self, others: &Self) {
-        self.extend(others);
+    fn join(&mut self, tail: &Self) {
+        self.extend(tail);
     }
 
     fn empty(&mut self, count: usize) {
@@ -71,8 +71,8 @@ impl Columns for Packed {
         self.all().slice(start..start + len).copied()
     }
 
-    fn join(&mut self, others: &Self) {
-        self.grow(others.len()).copy_from_slice(&others.bytes);
+    fn join(&mut self, tail: &Self) {
+        self.grow(tail.len()).copy_from_slice(&tail.bytes);
     }
 
     fn empty(&mut self, count: usize) {
@@ -103,8 +103,8 @@ impl Columns for Vec<Bits> {
         self.iter().map(|column| column.cut(start, len)).collect()
     }
 
-    fn join(&mut self, others: &Self) {
-        self.iter_mut().zip(others).for_each(|(column, other)| column.join(other));
+    fn join(&mut self, tail: &Self) {
+        self.iter_mut().zip(tail).for_each(|(column, other)| column.join(other));
     }
 
     fn empty(&mut self, count: usize) {
@@ -129,8 +129,8 @@ impl<const N: usize> Columns for [Bits; N] {
         self.each_ref().map(|column| column.cut(start, len))
     }
 
-    fn join(&mut self, others: &Self) {
-        self.iter_mut().zip(others).for_each(|(column, other)| column.join(other));
+    fn join(&mut self, tail: &Self) {
+        self.iter_mut().zip(tail).for_each(|(column, other)| column.join(other));
     }
 
     fn empty(&mut self, count: usize) {
@@ -158,8 +158,8 @@ macro_rules! columns {
                 Self { $($column: self.$column.cut(start, len)),+ }
             }
 
-            fn join(&mut self, others: &Self) {
-                $(self.$column.join(&others.$column);)+
+            fn join(&mut self, tail: &Self) {
+                $(self.$column.join(&tail.$column);)+
             }
 
             fn empty(&mut self, count: usize) {
@@ -193,10 +193,10 @@ mod tests {
     use crate::*;
 
     /// That a party's secrets are wiped where it lets them go: whether they were cut from a stock or never came to be part of one.
-    fn wiped<T: ZeroizeOnDrop + Zeroize + Clone>(mut secrets: T, left: impl Fn(&T) -> usize) {
-        assert_ne!(left(&secrets), 0);
+    fn wiped<T: ZeroizeOnDrop + Zeroize + Clone>(mut secrets: T, length: impl Fn(&T) -> usize) {
+        assert_ne!(length(&secrets), 0);
         secrets.zeroize();
-        assert_eq!(left(&secrets), 0);
+        assert_eq!(length(&secrets), 0);
     }
 
     #[test]

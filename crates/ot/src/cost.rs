@@ -121,16 +121,16 @@ impl Direction {
     fn advance(&mut self, runs: &[Run], mut message: impl FnMut(u64)) {
         for run in runs {
             while let Some(step) = self.position.step(run.count()) {
-                let (groups, next) = match step {
-                    Step::Begin(next) => (None, Some(next)),
+                let (groups, parameters) = match step {
+                    Step::Begin(parameters) => (None, Some(parameters)),
                     Step::Grow(groups) => (Some(groups), None),
-                    Step::Continue(groups, next) => (Some(groups), Some(next)),
+                    Step::Continue(groups, parameters) => (Some(groups), Some(parameters)),
                 };
                 if let Some(groups) = groups {
                     message((16 * groups.len() * self.parameters.group_blocks()) as u64);
                 }
-                if let Some(next) = next {
-                    self.parameters = next;
+                if let Some(parameters) = parameters {
+                    self.parameters = parameters;
                     message(silent::SEED_BYTES as u64);
                 }
             }

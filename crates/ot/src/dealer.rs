@@ -75,9 +75,9 @@ impl Stock {
         }
         let mut rest = corrections;
         let mut take = |len: usize| {
-            let (taken, left) = rest.split_at(len);
-            rest = left;
-            taken
+            let (bytes, tail) = rest.split_at(len);
+            rest = tail;
+            bytes
         };
         let mut bits = |count: usize| Bits::from_bytes(take(count.div_ceil(8)), count).map_err(|_| malformed());
         let r0 = bits(demand.private_ands)?;
@@ -172,21 +172,21 @@ pub fn corrections(demand: &Demand, client: &Seed, server: &Seed, ring: Modulus)
     for (ProductsSent { rho, share }, choice) in client.products.sent.iter().zip(&choice) {
         bytes.extend(corrected(ring, rho.width()).pack(&remainders(choice, rho.all(), share.all())));
     }
-    for (entries, theirs) in differences.iter_mut().zip(&client.tables.received) {
-        shift(entries, &theirs.choice);
-        entries.iter().zip(&theirs.received).for_each(|(entry, received)| bytes.extend(entry.xor(received).to_bytes()));
+    for (entries, tables) in differences.iter_mut().zip(&client.tables.received) {
+        shift(entries, &tables.choice);
+        entries.iter().zip(&tables.received).for_each(|(entry, received)| bytes.extend(entry.xor(received).to_bytes()));
     }
-    for (theirs, choice) in client.tables.sent.iter().zip(&table_choices) {
-        let mut entries = theirs.entries.clone();
+    for (tables, choice) in client.tables.sent.iter().zip(&table_choices) {
+        let mut entries = tables.entries.clone();
         shift(&mut entries, choice);
         entries[..entries.len() >> choice.len()].iter().for_each(|entry| bytes.extend(entry.to_bytes()));
     }
-    for (OneHots { number: theirs, entries }, number) in client.one_hots.iter().zip(&numbers) {
+    for (OneHots { number: client_number, entries }, number) in client.one_hots.iter().zip(&numbers) {
         // Entry 0 is set, and moves to the place of the number.
         let mut vectors = vec![Bits::zeros(entries[0].len()); entries.len()];
         vectors[0] = vectors[0].not();
-        shift(&mut vectors, &theirs.iter().zip(number).map(|(a, b)| a.xor(b)).collect::<Vec<_>>());
-        vectors.iter().zip(entries).for_each(|(entry, theirs)| bytes.extend(entry.xor(theirs).to_bytes()));
+        shift(&mut vectors, &client_number.iter().zip(number).map(|(a, b)| a.xor(b)).collect::<Vec<_>>());
+        vectors.iter().zip(entries).for_each(|(vector, entry)| bytes.extend(vector.xor(entry).to_bytes()));
     }
     bytes
 }

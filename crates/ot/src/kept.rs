@@ -51,8 +51,8 @@ impl Keys {
         let mut difference = 0;
         for (index, ([zero, one], &key)) in tags.iter().zip(self.chosen.iter()).enumerate() {
             let is_one = 0_u8.wrapping_sub((*self.delta >> index & 1) as u8);
-            for (byte, own) in self.tag(role.peer(), index, key).into_iter().enumerate() {
-                difference |= own ^ zero[byte] ^ (is_one & (zero[byte] ^ one[byte]));
+            for (place, byte) in self.tag(role.peer(), index, key).into_iter().enumerate() {
+                difference |= byte ^ zero[place] ^ (is_one & (zero[place] ^ one[place]));
             }
         }
         if difference == 0 && tags.len() == COUNT {
@@ -124,29 +124,29 @@ impl Kept {
 /// How a setup begins, and what it leaves.
 #[derive(Default)]
 pub struct BaseOts {
-    kept: Option<Kept>,
+    half: Option<Kept>,
     /// The session's name, if something is to be left.
     session: Option<[u8; 16]>,
-    left: Option<Kept>,
+    next_half: Option<Kept>,
 }
 
 impl BaseOts {
     /// Takes what an earlier session left, or base OTs if that is `None`, and leaves as much. The peer must say the same.
     /// `session`: what both parties know, of which each made a part at random for this session.
-    pub fn keeping(kept: Option<Kept>, session: [u8; 16]) -> Self {
-        Self { kept, session: Some(session), left: None }
+    pub fn keeping(half: Option<Kept>, session: [u8; 16]) -> Self {
+        Self { half, session: Some(session), next_half: None }
     }
 
     /// What the setup left for a later one, if it did.
     pub fn take_left(&mut self) -> Option<Kept> {
-        self.left.take()
+        self.next_half.take()
     }
 
     /// The keys of this session and the sessions since there were base OTs, if an earlier one left something.
     pub(crate) fn keys(&mut self, role: Role) -> Option<(Keys, u16)> {
-        let (kept, name) = (self.kept.take()?, self.session.as_ref()?);
-        let age = kept.age;
-        Some((kept.keys(role, name), age + 1))
+        let (half, name) = (self.half.take()?, self.session.as_ref()?);
+        let age = half.age;
+        Some((half.keys(role, name), age + 1))
     }
 
     /// Whether something is to be left.
@@ -155,8 +155,8 @@ impl BaseOts {
     }
 
     /// Keeps a half of a session of this age, unless it is time for base OTs.
-    pub(crate) fn leave(&mut self, kept: Kept) {
-        self.left = Some(kept).filter(|kept| u64::from(kept.age) + 1 < SESSIONS);
+    pub(crate) fn leave(&mut self, half: Kept) {
+        self.next_half = Some(half).filter(|half| u64::from(half.age) + 1 < SESSIONS);
     }
 }
 
@@ -222,11 +222,11 @@ mod tests {
 
     /// A session of both parties: 1,000 OTs that the client sends and as many that it receives, what is left, and the
     /// bytes that the client sent for the setup.
-    fn session(extension: Extension, kept: Halves, name: u8) -> ([[Vec<u64>; 2]; 2], Halves, u64) {
-        let [client, server] = kept;
+    fn session(extension: Extension, halves: Halves, name: u8) -> ([[Vec<u64>; 2]; 2], Halves, u64) {
+        let [client, server] = halves;
         let (near, far) = pair();
-        let party = move |mut channel: Channel, role, kept| {
-            let mut base = BaseOts::keeping(kept, [name; 16]);
+        let party = move |mut channel: Channel, role, half| {
+            let mut base = BaseOts::keeping(half, [name; 16]);
             let mut party = OtParty::setup_from(&mut channel, role, extension, &mut base).expect("a setup");
             let bytes = channel.cost().bytes_sent;
             let mut outputs = [Vec::new(), Vec::new()];
@@ -254,9 +254,9 @@ mod tests {
         };
         std::thread::scope(|scope| {
             let server = scope.spawn(move || party(far, Role::Server, server));
-            let (ours, left, bytes) = party(near, Role::Client, client);
-            let (theirs, their_left, _) = server.join().expect("the server");
-            ([ours, theirs], [left, their_left], bytes)
+            let (client_outputs, client_half, bytes) = party(near, Role::Client, client);
+            let (server_outputs, server_half, _) = server.join().expect("the server");
+            ([client_outputs, server_outputs], [client_half, server_half], bytes)
         })
     }
 
@@ -278,18 +278,18 @@ mod tests {
 
     #[test]
     fn sessions_follow_one_another_without_base_ots_whatever_their_extensions() {
-        let mut kept = [None, None];
+        let mut halves = [None, None];
         let mut seen = Vec::new();
         for round in 0..6 {
             let is_first = round == 0;
-            let (outputs, left, bytes) = session(EXTENSIONS[round % 3], kept, round as u8);
+            let (outputs, next_halves, bytes) = session(EXTENSIONS[round % 3], halves, round as u8);
             check(&outputs);
             assert_eq!(is_first, bytes > 12_000, "{bytes} bytes");
-            kept = left;
-            for half in kept.iter().flatten() {
+            halves = next_halves;
+            for half in halves.iter().flatten() {
                 assert_eq!((half.age, *half.delta & 1), (round as u16, 1));
             }
-            let [client, server] = kept.each_ref().map(|half| half.as_ref().expect("a half"));
+            let [client, server] = halves.each_ref().map(|half| half.as_ref().expect("a half"));
             for (sender, receiver) in [(client, server), (server, client)] {
                 for (index, keys) in sender.both.iter().enumerate() {
                     assert_eq!(keys[(*receiver.delta >> index & 1) as usize], receiver.chosen[index]);
@@ -306,9 +306,9 @@ mod tests {
 
     #[test]
     fn a_half_that_both_parties_take_twice_gives_other_keys_unless_the_session_has_the_same_name() {
-        let (_, kept, _) = session(EXTENSIONS[0], [None, None], 0);
+        let (_, halves, _) = session(EXTENSIONS[0], [None, None], 0);
         let keys = |name: u8| {
-            let [client, _] = copy(&kept);
+            let [client, _] = copy(&halves);
             client.expect("a half").keys(Role::Client, &[name; 16])
         };
         let (one, other) = (keys(1), keys(2));
@@ -317,14 +317,14 @@ mod tests {
         // The control: it is the name that tells them apart.
         assert_eq!(*one.both, *keys(1).both);
         for name in [1, 2] {
-            check(&session(EXTENSIONS[0], copy(&kept), name).0);
+            check(&session(EXTENSIONS[0], copy(&halves), name).0);
         }
     }
 
     #[test]
     fn keys_that_are_left_tell_nothing_of_delta() {
-        let (_, kept, _) = session(EXTENSIONS[0], [None, None], 0);
-        for half in kept.iter().flatten() {
+        let (_, halves, _) = session(EXTENSIONS[0], [None, None], 0);
+        for half in halves.iter().flatten() {
             let mut differences: Vec<Block> = half.both.iter().map(|[zero, one]| zero ^ one).collect();
             differences.sort_unstable();
             differences.dedup();
@@ -334,11 +334,11 @@ mod tests {
 
     #[test]
     fn base_ots_come_back_after_so_many_sessions() {
-        let mut kept = [None, None];
+        let mut halves = [None, None];
         let begins: Vec<bool> = (0..2 * SESSIONS as u8)
             .map(|name| {
-                let (_, left, bytes) = session(EXTENSIONS[0], std::mem::take(&mut kept), name);
-                kept = left;
+                let (_, next_halves, bytes) = session(EXTENSIONS[0], std::mem::take(&mut halves), name);
+                halves = next_halves;
                 bytes > 12_000
             })
             .collect();
@@ -348,16 +348,16 @@ mod tests {
 
     #[test]
     fn halves_that_do_not_fit_are_noticed() {
-        let (_, kept, _) = session(EXTENSIONS[0], [None, None], 0);
+        let (_, halves, _) = session(EXTENSIONS[0], [None, None], 0);
         let keys = |spoil: &dyn Fn(&mut Kept)| {
-            let [client, server] = copy(&kept);
+            let [client, server] = copy(&halves);
             let mut server = server.expect("a half");
             spoil(&mut server);
             (client.expect("a half").keys(Role::Client, &[1; 16]), server.keys(Role::Server, &[1; 16]))
         };
         let fit = |(client, server): (Keys, Keys)| {
             let sides = [(&client, Role::Client, &server), (&server, Role::Server, &client)];
-            sides.iter().all(|(own, role, theirs)| own.check(*role, &theirs.tags(role.peer())).is_ok())
+            sides.iter().all(|(keys, role, peer)| keys.check(*role, &peer.tags(role.peer())).is_ok())
         };
         assert!(fit(keys(&|_| ())));
         for index in [0, 77, COUNT - 1] {
@@ -383,8 +383,8 @@ mod tests {
     fn parties_of_which_one_has_no_half_notice() {
         let (_, [client, _], _) = session(EXTENSIONS[0], [None, None], 0);
         let (mut near, mut far) = pair();
-        let party = |channel: &mut Channel, role, kept| {
-            let mut base = BaseOts::keeping(kept, [1; 16]);
+        let party = |channel: &mut Channel, role, half| {
+            let mut base = BaseOts::keeping(half, [1; 16]);
             OtParty::setup_from(channel, role, EXTENSIONS[0], &mut base).map(drop)
         };
         std::thread::scope(|scope| {

@@ -111,7 +111,7 @@ impl Stock {
                 Kind::OneHots(bits) => used.one_hots[one_hots::index(bits)].read(&mut reader, count),
             }?;
         }
-        if reader.left > 0 {
+        if reader.bytes_left > 0 {
             return Err(Error::InvalidStock { what: "they are too long" });
         }
         (used.is_of_words, used.taken) = (is_of_words, [0; Kind::COUNT]);
@@ -130,12 +130,12 @@ const WRITTEN: usize = 1 << 12;
 /// Writes the first `bytes` bytes of words, little-endian; no word is left out.
 pub(crate) fn write_words(words: &[u64], bytes: usize, out: &mut dyn Write) -> io::Result<()> {
     // No longer than needed: wiping a whole one for each of many short vectors would take most of the time.
-    let (mut chunk, mut left) = (Zeroizing::new(vec![[0; 8]; words.len().min(WRITTEN / 8)]), bytes);
+    let (mut chunk, mut bytes_left) = (Zeroizing::new(vec![[0; 8]; words.len().min(WRITTEN / 8)]), bytes);
     for words in words.chunks(WRITTEN / 8) {
         chunk.iter_mut().zip(words).for_each(|(bytes, word)| *bytes = word.to_le_bytes());
-        let part = &chunk.as_flattened()[..left.min(WRITTEN)];
+        let part = &chunk.as_flattened()[..bytes_left.min(WRITTEN)];
         out.write_all(part)?;
-        left -= part.len();
+        bytes_left -= part.len();
     }
     Ok(())
 }
@@ -146,20 +146,20 @@ const CHUNK: usize = 1 << 16;
 /// The bytes that are still to be read.
 pub(crate) struct Reader<'a> {
     source: &'a mut dyn Read,
-    left: u64,
+    bytes_left: u64,
     chunk: Zeroizing<Vec<u8>>,
 }
 
 impl<'a> Reader<'a> {
-    fn new(source: &'a mut dyn Read, left: u64) -> Self {
-        let chunk = usize::try_from(left).map_or(CHUNK, |left| left.min(CHUNK));
-        Self { source, left, chunk: Zeroizing::new(vec![0; chunk]) }
+    fn new(source: &'a mut dyn Read, bytes_left: u64) -> Self {
+        let chunk = usize::try_from(bytes_left).map_or(CHUNK, |bytes_left| bytes_left.min(CHUNK));
+        Self { source, bytes_left, chunk: Zeroizing::new(vec![0; chunk]) }
     }
 
     /// Counts bytes as read, if there are as many.
     fn claim(&mut self, bytes: usize) -> Result<(), Error> {
-        let left = self.left.checked_sub(bytes as u64);
-        self.left = left.ok_or(Error::InvalidStock { what: "they are too short" })?;
+        let bytes_left = self.bytes_left.checked_sub(bytes as u64);
+        self.bytes_left = bytes_left.ok_or(Error::InvalidStock { what: "they are too short" })?;
         Ok(())
     }
 
@@ -185,11 +185,11 @@ impl<'a> Reader<'a> {
         }
         wipe(words.get_mut(count..).unwrap_or_default());
         words.clear();
-        let mut left = bytes;
-        while left > 0 {
-            let chunk = &mut self.chunk[..left.min(CHUNK)];
+        let mut bytes_left = bytes;
+        while bytes_left > 0 {
+            let chunk = &mut self.chunk[..bytes_left.min(CHUNK)];
             self.source.read_exact(chunk).map_err(|error| Error::Unreadable { error })?;
-            left -= chunk.len();
+            bytes_left -= chunk.len();
             let (whole, rest) = chunk.as_chunks();
             words.extend(whole.iter().map(|&word| u64::from_le_bytes(word)));
             if !rest.is_empty() {

@@ -157,15 +157,15 @@ pub(crate) fn grow(channel: &mut Channel, role: Role, run: Run, stock: &Stock) -
     let one = u64::from(role == Role::Server);
     let start = (0..count).map(|i| (u64::from(first.get(i)) * 3) ^ one).collect::<Vec<_>>();
     let mut vector = Zeroizing::new(vec![start]);
-    let (mut number, mut taken) = (vec![first], 0);
+    let (mut number, mut offset) = (vec![first], 0);
     for bit in 1..bits {
         let width = Modulus::new(width_of(bit));
-        let at = |word: usize| taken + word * count..taken + (word + 1) * count;
+        let at = |word: usize| offset + word * count..offset + (word + 1) * count;
         let choices = (0..vector.len()).map(|word| received.choice.slice(at(word).start, count));
         let choices = Zeroizing::new(choices.collect::<Vec<_>>());
-        let own = &choices[0];
+        let first_choice = &choices[0];
         let mut flips = Bits::default();
-        choices[1..].iter().for_each(|choice| flips.extend(&choice.xor(own)));
+        choices[1..].iter().for_each(|choice| flips.extend(&choice.xor(first_choice)));
         let mut message = flips.to_bytes();
         for (word, column) in vector.iter().enumerate() {
             let [rho, share] = [&sent.rho, &sent.share].map(|elements| elements.all().slice(at(word)).to_words());
@@ -177,8 +177,8 @@ pub(crate) fn grow(channel: &mut Channel, role: Role, run: Run, stock: &Stock) -
         }
         let reply = channel.exchange(&message)?;
 
-        let (theirs, mut masked) = reply.split_at(flips.len().div_ceil(8));
-        let theirs = Bits::from_bytes(theirs, flips.len()).map_err(|_| MALFORMED)?;
+        let (peer_flips, mut masked) = reply.split_at(flips.len().div_ceil(8));
+        let peer_flips = Bits::from_bytes(peer_flips, flips.len()).map_err(|_| MALFORMED)?;
         let mut products = Zeroizing::new(Vec::with_capacity(vector.len()));
         for (word, column) in vector.iter().enumerate() {
             let (packed, rest) = masked.split_at(width.packed_bytes(count));
@@ -186,14 +186,14 @@ pub(crate) fn grow(channel: &mut Channel, role: Role, run: Run, stock: &Stock) -
             let masked = width.unpack(packed, count).map_err(|_| MALFORMED)?;
             let flips = match word {
                 0 => Bits::zeros(count),
-                _ => theirs.slice((word - 1) * count, count),
+                _ => peer_flips.slice((word - 1) * count, count),
             };
-            let [rho, share, known] =
+            let [rho, share, received_share] =
                 [&sent.rho, &sent.share, &received.share].map(|elements| elements.all().slice(at(word)).to_words());
             let product = |i: usize| {
                 let [m0, m1] = words_behind(rho[i], share[i]);
-                let kept = m0 ^ (m0 ^ m1) & mask(&flips, i);
-                width.reduce((column[i] ^ masked[i]) & mask(own, i) ^ known[i] ^ kept)
+                let pad = m0 ^ (m0 ^ m1) & mask(&flips, i);
+                width.reduce((column[i] ^ masked[i]) & mask(first_choice, i) ^ received_share[i] ^ pad)
             };
             products.push((0..count).map(product).collect::<Vec<_>>());
         }
@@ -207,8 +207,8 @@ pub(crate) fn grow(channel: &mut Channel, role: Role, run: Run, stock: &Stock) -
             }
             _ => vector.append(&mut products),
         }
-        taken += choices.len() * count;
-        number.push(own.clone());
+        offset += choices.len() * count;
+        number.push(first_choice.clone());
     }
     Ok(OneHots { number, entries: vector.iter().flat_map(|column| planes::from_values(column, WORD as u32)).collect() })
 }
@@ -273,7 +273,7 @@ mod tests {
 
     fn joined(parties: &[OneHots; 2]) -> OneHots {
         let [client, server] = parties;
-        let both = |ours: &[Bits], theirs: &[Bits]| ours.iter().zip(theirs).map(|(a, b)| a.xor(b)).collect();
+        let both = |client: &[Bits], server: &[Bits]| client.iter().zip(server).map(|(a, b)| a.xor(b)).collect();
         OneHots { number: both(&client.number, &server.number), entries: both(&client.entries, &server.entries) }
     }
 
@@ -331,8 +331,8 @@ mod tests {
                 let mut columns = vec![flips.iter().map(|byte| u64::from(byte.count_ones())).sum::<u64>()];
                 // Nor do flips tell the bit.
                 let (_, received) = stock.products.of_words();
-                let own = received.choice.slice((1..bit).map(words_of).sum::<usize>() * run.count, run.count);
-                columns.push(flips.iter().zip(own.to_bytes()).map(|(a, b)| u64::from((a ^ b).count_ones())).sum());
+                let choice = received.choice.slice((1..bit).map(words_of).sum::<usize>() * run.count, run.count);
+                columns.push(flips.iter().zip(choice.to_bytes()).map(|(a, b)| u64::from((a ^ b).count_ones())).sum());
                 if flips.is_empty() {
                     columns.clear();
                 }

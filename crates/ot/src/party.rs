@@ -57,11 +57,11 @@ impl OtParty {
         let extension = extension.into();
         let field = extension.field();
         let mut prg = Prg::from_os()?;
-        let kept = base.keys(role);
+        let session_keys = base.keys(role);
         // Without a message of base OTs before, this one says who speaks, and shows that both hold the same keys.
-        let opening = kept.as_ref().map(|(keys, _)| [&header(role, extension)[..], &keys.tags(role)].concat());
-        let (keys, age) = match kept {
-            Some(kept) => kept,
+        let opening = session_keys.as_ref().map(|(keys, _)| [&header(role, extension)[..], &keys.tags(role)].concat());
+        let (keys, age) = match session_keys {
+            Some(session_keys) => session_keys,
             None => (base_ots(channel, role, extension, &mut prg)?, 0),
         };
 
@@ -73,15 +73,15 @@ impl OtParty {
             message.extend_from_slice(&rest);
             leaving
         });
-        let theirs = channel.exchange(&message)?;
-        let (first, theirs) = theirs.split_at(opening.map_or(0, |opening| opening.len()));
+        let reply = channel.exchange(&message)?;
+        let (first, reply) = reply.split_at(opening.map_or(0, |opening| opening.len()));
         if !first.is_empty() {
             keys.check(role, parse_header(first, role, extension)?)?;
         }
-        let (trees, rest) = theirs.split_at(tree::MESSAGE_BYTES);
+        let (trees, rest) = reply.split_at(tree::MESSAGE_BYTES);
         let BaseKeys { chosen, delta, session, .. } = keys;
-        let known = tree::grow(field.k(), *delta, &chosen, trees);
-        let mut sender = SoftSpokenSender::new(field, *delta, &known);
+        let punctured_seeds = tree::grow(field.k(), *delta, &chosen, trees);
+        let mut sender = SoftSpokenSender::new(field, *delta, &punctured_seeds);
         if let Some(leaving) = leaving {
             base.leave(leaving.finish(&mut sender, rest, (role, &session, age))?);
         }
@@ -206,9 +206,9 @@ impl OtParty {
 }
 
 /// The index of the first of `count` OTs.
-fn advance(next: &mut u64, count: usize) -> u64 {
-    let first = *next;
-    *next += count as u64;
+fn advance(counter: &mut u64, count: usize) -> u64 {
+    let first = *counter;
+    *counter += count as u64;
     first
 }
 
@@ -222,18 +222,18 @@ fn base_ots(channel: &mut Channel, role: Role, extension: Extension, prg: &mut P
     let mut message = header(role, extension).to_vec();
     message.extend_from_slice(sender.message());
     message.extend_from_slice(receiver.message());
-    let theirs = channel.exchange(&message)?;
-    let session = session_of(role, [&message, &theirs]);
-    let points = parse_header(&theirs, role, extension)?.split_first_chunk::<{ base::POINT_BYTES }>();
+    let reply = channel.exchange(&message)?;
+    let session = session_of(role, [&message, &reply]);
+    let points = parse_header(&reply, role, extension)?.split_first_chunk::<{ base::POINT_BYTES }>();
     let (point, points) = points.ok_or(SHORT)?;
     Ok(BaseKeys { both: sender.keys(points)?, chosen: receiver.keys(point)?, delta, session })
 }
 
 /// A digest of both parties' first messages.
-fn session_of(role: Role, [own, theirs]: [&[u8]; 2]) -> [u8; 32] {
+fn session_of(role: Role, [message, reply]: [&[u8]; 2]) -> [u8; 32] {
     let [client, server] = match role {
-        Role::Client => [own, theirs],
-        Role::Server => [theirs, own],
+        Role::Client => [message, reply],
+        Role::Server => [reply, message],
     };
     Sha256::new_with_prefix(b"privet ot session").chain_update(client).chain_update(server).finalize().into()
 }

@@ -176,13 +176,13 @@ mod tests {
             let chosen = Bits::from_bools(&choice);
             let products = Width::ALL.map(|width| {
                 let (mut sent, mut received) = (ProductsSent::none(width), ProductsReceived::none(width));
-                // Behind others.
-                let others = count / 2 / CHUNK * CHUNK;
-                let behind = first + others as u64;
-                products_sent(&keys, &q[..others], delta, first, &mut sent);
-                products_sent(&keys, &q[others..], delta, behind, &mut sent);
-                products_received(&keys, &chosen.slice(0, others), &t[..others], first, &mut received);
-                products_received(&keys, &chosen.slice(others, count - others), &t[others..], behind, &mut received);
+                // The later ones begin at an offset.
+                let offset = count / 2 / CHUNK * CHUNK;
+                let behind = first + offset as u64;
+                products_sent(&keys, &q[..offset], delta, first, &mut sent);
+                products_sent(&keys, &q[offset..], delta, behind, &mut sent);
+                products_received(&keys, &chosen.slice(0, offset), &t[..offset], first, &mut received);
+                products_received(&keys, &chosen.slice(offset, count - offset), &t[offset..], behind, &mut received);
                 let words = [&sent.rho, &sent.share, &received.share].map(|elements| elements.all().to_words());
                 prop_assert!(words.iter().all(|words| words.len() == count));
                 for i in 0..count {

@@ -269,8 +269,8 @@ mod tests {
         let keys: Vec<[Block; 2]> = (0..128).map(|_| [prg.block(), prg.block()]).collect();
         let chosen: Vec<Block> = keys.iter().enumerate().map(|(i, keys)| keys[(delta >> i & 1) as usize]).collect();
         let (seeds, message) = tree::plant(field.k(), &keys, &mut prg);
-        let known = tree::grow(field.k(), delta, &chosen, &message);
-        (SoftSpokenSender::new(field, delta, &known), SoftSpokenReceiver::new(field, &seeds))
+        let punctured_seeds = tree::grow(field.k(), delta, &chosen, &message);
+        (SoftSpokenSender::new(field, delta, &punctured_seeds), SoftSpokenReceiver::new(field, &seeds))
     }
 
     #[test]

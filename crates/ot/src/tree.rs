@@ -91,16 +91,16 @@ mod tests {
             let chosen: Vec<Block> = keys.iter().enumerate().map(|(i, keys)| keys[(delta >> i & 1) as usize]).collect();
             let (all, message) = plant(k, &keys, &mut prg);
             assert_eq!(message.len(), MESSAGE_BYTES);
-            let known = grow(k, delta, &chosen, &message);
-            assert_eq!((all.len(), known.len()), ((128 / k) << k, (128 / k) << k));
-            for (group, (all, known)) in all.chunks(1 << k).zip(known.chunks(1 << k)).enumerate() {
+            let punctured = grow(k, delta, &chosen, &message);
+            assert_eq!((all.len(), punctured.len()), ((128 / k) << k, (128 / k) << k));
+            for (group, (all, punctured)) in all.chunks(1 << k).zip(punctured.chunks(1 << k)).enumerate() {
                 let missing = (delta >> (group * k)) as usize & ((1 << k) - 1);
-                assert_eq!(known[0], 0);
+                assert_eq!(punctured[0], 0);
                 for y in 1..1 << k {
-                    assert_eq!(known[y], all[y ^ missing], "k {k}, group {group}, seed {y}");
+                    assert_eq!(punctured[y], all[y ^ missing], "k {k}, group {group}, seed {y}");
                 }
                 // Nothing known opens the missing seed: it is no sum of what was sent either.
-                assert!(!known.contains(&all[missing]));
+                assert!(!punctured.contains(&all[missing]));
             }
         }
     }

@@ -80,14 +80,14 @@ mod tests {
                 }
             }
             let mut message = vec![[0; 16]; TREES * (depth - 1)];
-            let (mut all, mut known) = (vec![0; TREES << depth], vec![1; TREES << depth]);
+            let (mut all, mut punctured) = (vec![0; TREES << depth], vec![1; TREES << depth]);
             let hash = TreeHash::new(&[9; 16]);
             plant(&hash, delta, &q, &mut all, &mut message);
-            grow(&hash, &t, &message, &mut known);
-            for (i, (ours, theirs)) in all.iter().zip(&known).enumerate() {
+            grow(&hash, &t, &message, &mut punctured);
+            for (i, (sender_leaf, receiver_leaf)) in all.iter().zip(&punctured).enumerate() {
                 let noisy = i / TREES == paths[i % TREES];
-                assert_eq!(ours ^ theirs, if noisy { delta } else { 0 }, "leaf {i} of depth {depth}");
-                assert_eq!((ours & 1, theirs & 1), (0, u128::from(noisy)));
+                assert_eq!(sender_leaf ^ receiver_leaf, if noisy { delta } else { 0 }, "leaf {i} of depth {depth}");
+                assert_eq!((sender_leaf & 1, receiver_leaf & 1), (0, u128::from(noisy)));
             }
             let mut distinct = all.clone();
             distinct.sort_unstable();

@@ -58,11 +58,11 @@ impl Position {
         };
         let parameters = self.ladder[rung];
         let next_rung = (rung + 1).min(self.ladder.len() - 1);
-        let next = self.ladder[next_rung];
-        let free = parameters.free_groups(&next);
+        let next_parameters = self.ladder[next_rung];
+        let free = parameters.free_groups(&next_parameters);
         if group == free {
             self.current = Some((next_rung, 0));
-            return Some(Step::Continue(free..parameters.groups(), next));
+            return Some(Step::Continue(free..parameters.groups(), next_parameters));
         }
         let wanted = (count - self.ready).div_ceil(parameters.group_outputs());
         let groups = group..free.min(group + wanted);
@@ -86,7 +86,7 @@ mod tests {
     fn every_group_is_grown_once_and_in_order() {
         for size in Size::ALL {
             let mut position = Position::new(size.ladder());
-            let (mut next, mut blocks, mut asked, mut iterations) = (0, 0, 0, 0);
+            let (mut next_group, mut blocks, mut asked, mut iterations) = (0, 0, 0, 0);
             let mut parameters = size.ladder()[0];
             while iterations < 5 {
                 let count = asked % 300_007 + 1;
@@ -95,14 +95,14 @@ mod tests {
                     match step {
                         Step::Begin(first) => assert_eq!((first, iterations), (parameters, 0)),
                         Step::Grow(groups) => {
-                            assert_eq!(groups.start, next);
+                            assert_eq!(groups.start, next_group);
                             blocks += groups.len() * parameters.group_outputs();
-                            next = groups.end;
+                            next_group = groups.end;
                         }
                         Step::Continue(groups, following) => {
-                            assert_eq!((groups.start, groups.end), (next, parameters.groups()));
+                            assert_eq!((groups.start, groups.end), (next_group, parameters.groups()));
                             assert!(groups.len() * parameters.group_outputs() >= following.base());
-                            (parameters, next) = (following, 0);
+                            (parameters, next_group) = (following, 0);
                             iterations += 1;
                         }
                     }

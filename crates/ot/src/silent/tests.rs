@@ -14,8 +14,8 @@ fn ends(size: Size, seed: u8) -> (SilentSender, SilentReceiver) {
     let chosen: Vec<Block> = keys.iter().enumerate().map(|(i, keys)| keys[(delta >> i & 1) as usize]).collect();
     let k = BASE_FIELD.k();
     let (seeds, message) = tree::plant(k, &keys, &mut prg);
-    let known = tree::grow(k, delta, &chosen, &message);
-    let sender = SilentSender::new(size, SoftSpokenSender::new(BASE_FIELD, delta, &known), prg);
+    let punctured_seeds = tree::grow(k, delta, &chosen, &message);
+    let sender = SilentSender::new(size, SoftSpokenSender::new(BASE_FIELD, delta, &punctured_seeds), prg);
     (sender, SilentReceiver::new(size, SoftSpokenReceiver::new(BASE_FIELD, &seeds)))
 }
 
@@ -82,9 +82,9 @@ fn choices_and_blocks_look_uniform_in_every_iteration() -> Result<(), Error> {
     const SLACK: i64 = 950;
     let near_half = |ones: usize| (ones as i64 - COUNT as i64 / 2).abs() < SLACK;
     let (mut sender, mut receiver) = ends(Size::Small, 3);
-    let [first, others] = [508_928 - COUNT, 1_540_096 - COUNT];
+    let [first, second] = [508_928 - COUNT, 1_540_096 - COUNT];
     let outputs: Vec<_> =
-        extend(&mut sender, &mut receiver, &[COUNT, first, COUNT, others, COUNT])?.into_iter().step_by(2).collect();
+        extend(&mut sender, &mut receiver, &[COUNT, first, COUNT, second, COUNT])?.into_iter().step_by(2).collect();
     for (_, choice, t) in &outputs {
         assert!(near_half(choice.iter().filter(|&bit| bit).count()));
         for bit in 1..128 {
@@ -117,11 +117,11 @@ fn receive(parameters: Parameters, seed: u8, alike: bool) -> (Iteration, Vec<Blo
     }
     let matrix = prg.seed();
     let groups = 0..parameters.groups();
-    let (mut ours, mut theirs) = (vec![0; parameters.outputs()], vec![0; parameters.outputs()]);
-    let message = Iteration::new(parameters, &matrix, (q, 0)).plant(delta, groups.clone(), &mut ours);
+    let (mut sender_blocks, mut receiver_blocks) = (vec![0; parameters.outputs()], vec![0; parameters.outputs()]);
+    let message = Iteration::new(parameters, &matrix, (q, 0)).plant(delta, groups.clone(), &mut sender_blocks);
     let receiver = Iteration::new(parameters, &matrix, (t, 0));
-    receiver.grow(groups, &message, &mut theirs);
-    (receiver, theirs)
+    receiver.grow(groups, &message, &mut receiver_blocks);
+    (receiver, receiver_blocks)
 }
 
 /// Choice bits of a whole iteration with its noise, and again without, less the matrix times the secret: the noise alone.
@@ -163,8 +163,8 @@ fn noise_is_regular_and_new_in_every_iteration() {
         assert_eq!(noise.iter().filter(|&&bit| bit).count(), INSTANCES * parameters.trees);
         let positions = regular(parameters, &noise).expect("one noisy sample per tree");
         let [noise, _] = noises(parameters, 5);
-        let others = regular(parameters, &noise).expect("one noisy sample per tree");
-        assert!(few_are_alike(&positions, &others, parameters));
+        let other_positions = regular(parameters, &noise).expect("one noisy sample per tree");
+        assert!(few_are_alike(&positions, &other_positions, parameters));
         let half = 1 << (parameters.depth - 1);
         let upper = positions.iter().filter(|&&leaf| leaf >= half).count() as f64;
         let trees = positions.len() as f64;

@@ -27,9 +27,9 @@ fn setup_and_generation_cost_what_the_formulas_say() -> Result<(), Error> {
                 one_hots: OneHotCounts::of(8, private_ands / 9) + OneHotCounts::of(7, products_sent_by_client),
             };
             let before = (client.channel.cost(), server.channel.cost());
-            let (ours, theirs) = generate(&mut client, &mut server, &demand);
-            ours?;
-            theirs?;
+            let (client_result, server_result) = generate(&mut client, &mut server, &demand);
+            client_result?;
+            server_result?;
             assert_eq!(client.channel.cost() - before.0, cost::generate(&demand, field, Role::Client), "{demand:?}");
             assert_eq!(server.channel.cost() - before.1, cost::generate(&demand, field, Role::Server), "{demand:?}");
         }
@@ -43,8 +43,8 @@ fn portions_of_one_hot_vectors_cost_what_the_formula_says() -> Result<(), Error>
     // One more than grow at once.
     let demand = Demand { triples: 9, one_hots: OneHotCounts::of(8, 131_073), ..Demand::NONE };
     let before = (client.channel.cost(), server.channel.cost());
-    let (ours, theirs) = generate(&mut client, &mut server, &demand);
-    assert_eq!((ours?.left(), theirs?.left()), (demand, demand));
+    let (client_stock, server_stock) = generate(&mut client, &mut server, &demand);
+    assert_eq!((client_stock?.left(), server_stock?.left()), (demand, demand));
     let spent = (client.channel.cost() - before.0, server.channel.cost() - before.1);
     assert_eq!(spent.0, cost::generate(&demand, FieldBits::Four, Role::Client));
     assert_eq!(spent.1, cost::generate(&demand, FieldBits::Four, Role::Server));

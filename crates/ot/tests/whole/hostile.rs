@@ -109,9 +109,9 @@ fn generations(flipped: Option<usize>) -> Result<([bool; 2], Vec<Vec<u8>>), Erro
         let (mut client, mut server) = (client?, server?);
         let mut hold = [false; 2];
         for hold in &mut hold {
-            let (ours, theirs) = generate(&mut client, &mut server, &DEMAND);
-            let (ours, theirs) = (ours?.take_triples(DEMAND.triples)?, theirs?.take_triples(DEMAND.triples)?);
-            *hold = ours.a.xor(&theirs.a).and(&ours.b.xor(&theirs.b)) == ours.c.xor(&theirs.c);
+            let (first, second) = generate(&mut client, &mut server, &DEMAND);
+            let (first, second) = (first?.take_triples(DEMAND.triples)?, second?.take_triples(DEMAND.triples)?);
+            *hold = first.a.xor(&second.a).and(&first.b.xor(&second.b)) == first.c.xor(&second.c);
         }
         Ok::<_, Error>(hold)
     })?;

@@ -153,8 +153,8 @@ fn a_count_that_the_length_does_not_bear_out_is_refused_before_there_is_room_for
 /// A stock as version 2 has it: counts of products of words alone.
 fn of_version_2(stock: &Stock) -> Vec<u8> {
     let bytes = stock.to_bytes();
-    let kept = [0, 1, 2, 2 + 8, 2 + 16].map(|at| &bytes[14 + 8 * at..22 + 8 * at]);
-    [&bytes[..12], &[2], &bytes[13..14], &kept.concat(), &bytes[STOCK_HEADER_BYTES as usize..]].concat()
+    let counts = [0, 1, 2, 2 + 8, 2 + 16].map(|at| &bytes[14 + 8 * at..22 + 8 * at]);
+    [&bytes[..12], &[2], &bytes[13..14], &counts.concat(), &bytes[STOCK_HEADER_BYTES as usize..]].concat()
 }
 
 #[test]
@@ -186,12 +186,12 @@ fn words_of_version_2_serve_for_products_of_any_width() -> Result<(), Error> {
         for (bits, count) in [(20, 10), (8, 1), (40, 10), (20, 9)] {
             let [sent, received] = [Role::Server, Role::Client].map(|sender| sender == role);
             if sent {
-                let ours = read.take_products_sent(bits, count)?;
-                assert_eq!(ours, stock.take_products_sent(64, count)?);
+                let products = read.take_products_sent(bits, count)?;
+                assert_eq!(products, stock.take_products_sent(64, count)?);
             }
             if received {
-                let ours = read.take_products_received(bits, count)?;
-                assert_eq!(ours, stock.take_products_received(64, count)?);
+                let products = read.take_products_received(bits, count)?;
+                assert_eq!(products, stock.take_products_received(64, count)?);
             }
         }
         // In the memory of a newer stock, and a newer one in that of an older.

@@ -37,10 +37,10 @@ pub fn take_products(
 
 /// Whether shares of products sum to them, in `ring`.
 pub fn products_hold(ring: Modulus, sent: &ProductsSent, received: &ProductsReceived) -> bool {
-    let [rho, ours, theirs] = [&sent.rho, &sent.share, &received.share].map(|elements| elements.all().to_words());
+    let [rho, first, second] = [&sent.rho, &sent.share, &received.share].map(|elements| elements.all().to_words());
     received.choice.iter().enumerate().all(|(i, bit)| {
         let product = if bit { rho[i] } else { 0 };
-        ring.reduce(ours[i].wrapping_add(theirs[i])) == ring.reduce(product)
+        ring.reduce(first[i].wrapping_add(second[i])) == ring.reduce(product)
     })
 }
 

@@ -88,9 +88,9 @@ fn assert_products_hide(sender: &mut Stock, receiver: &mut Stock) -> Result<(), 
         let (sent, received) = (sender.take_products_sent(asked, N)?, receiver.take_products_received(asked, N)?);
         let elements = [&sent.rho, &sent.share, &received.share].map(|elements| elements.all().to_words());
         for bit in 0..width {
-            let [rho, mine, theirs] = elements.each_ref().map(|words| plane(words, bit));
-            assert_hidden("an element of a product", &rho, &[&received.choice, &theirs]);
-            assert_hidden("the bit of a product", &received.choice, &[&rho, &mine]);
+            let [rho, sent_share, received_share] = elements.each_ref().map(|words| plane(words, bit));
+            assert_hidden("an element of a product", &rho, &[&received.choice, &received_share]);
+            assert_hidden("the bit of a product", &received.choice, &[&rho, &sent_share]);
         }
     }
     Ok(())
@@ -117,16 +117,16 @@ fn assert_tables_hide(sender: &mut Stock, receiver: &mut Stock, shape: Shape) ->
 }
 
 /// The other party's share of a number next to all that a party holds, and its share of the vector, which is itself like fair coins.
-fn assert_one_hots_hide(own: &OneHots, other: &OneHots) {
-    for secret in &other.number {
+fn assert_one_hots_hide(party: &OneHots, peer: &OneHots) {
+    for secret in &peer.number {
         assert_hidden("a share of a number", secret, &[]);
-        for known in own.number.iter().chain(&own.entries) {
+        for known in party.number.iter().chain(&party.entries) {
             assert_hidden("a share of a number", secret, &[known]);
         }
     }
-    for secret in &other.entries {
+    for secret in &peer.entries {
         assert_hidden("a share of an entry", secret, &[]);
-        own.number.iter().for_each(|known| assert_hidden("a share of an entry", secret, &[known]));
+        party.number.iter().for_each(|known| assert_hidden("a share of an entry", secret, &[known]));
     }
 }
 
@@ -139,25 +139,29 @@ fn assert_secrets_hidden([mut client, mut server]: [Stock; 2]) -> Result<(), Err
         }
         _ => panic!("private ANDs go from the server to the client"),
     }
-    let (ours, theirs) = (client.take_triples(N)?, server.take_triples(N)?);
-    for (own, other) in [(&ours, &theirs), (&theirs, &ours)] {
-        for secret in [&other.a, &other.b, &other.a.xor(&other.b)] {
-            assert_hidden("the other party's triple", secret, &[&own.a, &own.b, &own.c]);
+    let (first, second) = (client.take_triples(N)?, server.take_triples(N)?);
+    for (party, peer) in [(&first, &second), (&second, &first)] {
+        for secret in [&peer.a, &peer.b, &peer.a.xor(&peer.b)] {
+            assert_hidden("the other party's triple", secret, &[&party.a, &party.b, &party.c]);
         }
     }
-    let (ours, theirs) = (client.take_paired_triples(N)?, server.take_paired_triples(N)?);
-    for (own, other) in [(&ours, &theirs), (&theirs, &ours)] {
-        for secret in [&other.a, &other.b[0], &other.b[1], &other.b[0].xor(&other.b[1])] {
-            assert_hidden("the other party's pair", secret, &[&own.a, &own.b[0], &own.b[1], &own.c[0], &own.c[1]]);
+    let (first, second) = (client.take_paired_triples(N)?, server.take_paired_triples(N)?);
+    for (party, peer) in [(&first, &second), (&second, &first)] {
+        for secret in [&peer.a, &peer.b[0], &peer.b[1], &peer.b[0].xor(&peer.b[1])] {
+            assert_hidden(
+                "the other party's pair",
+                secret,
+                &[&party.a, &party.b[0], &party.b[1], &party.c[0], &party.c[1]],
+            );
         }
     }
     for shape in Shape::ALL {
         assert_tables_hide(&mut server, &mut client, shape)?;
         assert_tables_hide(&mut client, &mut server, shape)?;
     }
-    let (ours, theirs) = (client.take_one_hots(6, N)?, server.take_one_hots(6, N)?);
-    assert_one_hots_hide(&ours, &theirs);
-    assert_one_hots_hide(&theirs, &ours);
+    let (first, second) = (client.take_one_hots(6, N)?, server.take_one_hots(6, N)?);
+    assert_one_hots_hide(&first, &second);
+    assert_one_hots_hide(&second, &first);
     assert_products_hide(&mut server, &mut client)?;
     assert_products_hide(&mut client, &mut server)
 }
@@ -273,9 +277,9 @@ fn no_two_sessions_and_no_two_directions_hash_under_the_same_key() -> Result<(),
         Ok::<_, Error>([sent, received.share.all().to_words().to_vec()])
     };
     let [first, other] = [hashed(1)?, hashed(2)?];
-    let known: HashSet<u64> = first.iter().flatten().copied().collect();
-    assert_eq!(known.len(), 4, "two chunks of the same block, one way and the other");
-    assert!(other.iter().flatten().all(|word| !known.contains(word)));
+    let words: HashSet<u64> = first.iter().flatten().copied().collect();
+    assert_eq!(words.len(), 4, "two chunks of the same block, one way and the other");
+    assert!(other.iter().flatten().all(|word| !words.contains(word)));
     // The control: the same session hashes alike.
     assert_eq!(hashed(1)?, first);
     Ok(())

@@ -32,15 +32,16 @@ fn holds(client: &mut Stock, server: &mut Stock, demand: &Demand) -> Result<bool
         panic!("private ANDs go from the server to the client");
     };
     let ands = received.received == sent.r0.xor(&sent.r0.xor(&sent.r1).and(&received.choice));
-    let (ours, theirs) = (client.take_triples(demand.triples)?, server.take_triples(demand.triples)?);
-    let triples = ours.a.xor(&theirs.a).and(&ours.b.xor(&theirs.b)) == ours.c.xor(&theirs.c);
+    let (first, second) = (client.take_triples(demand.triples)?, server.take_triples(demand.triples)?);
+    let triples = first.a.xor(&second.a).and(&first.b.xor(&second.b)) == first.c.xor(&second.c);
     let mut products = take_products(server, client, demand.products_sent_by_server)?;
     products.extend(take_products(client, server, demand.products_sent_by_client)?);
     let products = products.iter().all(|(ring, sent, received)| products_hold(*ring, sent, received));
     let count = demand.paired_triples;
-    let (ours, theirs) = (client.take_paired_triples(count)?, server.take_paired_triples(count)?);
-    let pairs =
-        [0, 1].iter().all(|&i| ours.a.xor(&theirs.a).and(&ours.b[i].xor(&theirs.b[i])) == ours.c[i].xor(&theirs.c[i]));
+    let (first, second) = (client.take_paired_triples(count)?, server.take_paired_triples(count)?);
+    let pairs = [0, 1]
+        .iter()
+        .all(|&i| first.a.xor(&second.a).and(&first.b[i].xor(&second.b[i])) == first.c[i].xor(&second.c[i]));
     let tables = Shape::ALL.into_iter().all(|shape| {
         tables_hold(server, client, shape, demand.tables_sent_by_server.count(shape))
             && tables_hold(client, server, shape, demand.tables_sent_by_client.count(shape))
@@ -86,8 +87,8 @@ fn the_first_generation_costs_what_the_formula_says_and_holds() -> Result<(), Er
             assert_eq!((client.channel.cost(), server.channel.cost()), (cost::setup(), cost::setup()));
             let demand = demand(counts);
             let before = (client.channel.cost(), server.channel.cost());
-            let (ours, theirs) = generate(&mut client, &mut server, &demand);
-            assert!(holds(&mut ours?, &mut theirs?, &demand)?, "{size:?}, {demand:?}");
+            let (client_stock, server_stock) = generate(&mut client, &mut server, &demand);
+            assert!(holds(&mut client_stock?, &mut server_stock?, &demand)?, "{size:?}, {demand:?}");
             let spent = (client.channel.cost() - before.0, server.channel.cost() - before.1);
             assert_eq!(spent.0, cost::generate(&demand, size, Role::Client), "{size:?}, {demand:?}");
             assert_eq!(spent.1, cost::generate(&demand, size, Role::Server), "{size:?}, {demand:?}");
@@ -107,8 +108,8 @@ fn generations_go_on_where_the_last_stopped() -> Result<(), Error> {
     let before = (client.channel.cost(), server.channel.cost());
     let chunks = [1, 100_000, 300_000, 1_799_999].map(|triples| Demand { triples, ..Demand::NONE });
     for demand in &chunks {
-        let (ours, theirs) = generate(&mut client, &mut server, demand);
-        assert!(holds(&mut ours?, &mut theirs?, demand)?, "{demand:?}");
+        let (client_stock, server_stock) = generate(&mut client, &mut server, demand);
+        assert!(holds(&mut client_stock?, &mut server_stock?, demand)?, "{demand:?}");
     }
     let spent = (client.channel.cost() - before.0, server.channel.cost() - before.1);
     let formula = |role| cost::generate_in_chunks(&chunks.map(|demand| vec![demand]), Size::Small, role);
@@ -207,12 +208,12 @@ fn with_altered(index: usize, change: impl Fn(&mut Vec<u8>) + Sync) -> Result<(H
         || relay(to_client, to_server, index, &change, &mut messages),
         || {
             let (mut client, mut server) = set_up_over(near, far, Size::Small.into())?;
-            let (ours, theirs) = both(
+            let (client_stock, server_stock) = both(
                 || Stock::generate(&mut client.ots, &mut client.channel, &ANDS),
                 || Stock::generate(&mut server.ots, &mut server.channel, &ANDS),
             );
             drop((client, server));
-            Ok::<_, Error>((|| holds(&mut ours?, &mut theirs?, &ANDS))())
+            Ok::<_, Error>((|| holds(&mut client_stock?, &mut server_stock?, &ANDS))())
         },
     );
     Ok((held?, messages))

@@ -24,15 +24,15 @@ fn assert_relations(client: &mut Stock, server: &mut Stock, demand: &Demand) -> 
     let chosen = sent.r0.xor(&sent.r0.xor(&sent.r1).and(&received.choice));
     assert_eq!(received.received, chosen);
 
-    let (ours, theirs) = (client.take_triples(demand.triples)?, server.take_triples(demand.triples)?);
-    assert_eq!(ours.a.len(), demand.triples);
-    assert_eq!(ours.a.xor(&theirs.a).and(&ours.b.xor(&theirs.b)), ours.c.xor(&theirs.c));
+    let (first, second) = (client.take_triples(demand.triples)?, server.take_triples(demand.triples)?);
+    assert_eq!(first.a.len(), demand.triples);
+    assert_eq!(first.a.xor(&second.a).and(&first.b.xor(&second.b)), first.c.xor(&second.c));
 
     let count = demand.paired_triples;
-    let (ours, theirs) = (client.take_paired_triples(count)?, server.take_paired_triples(count)?);
-    assert_eq!(ours.a.len(), count);
+    let (first, second) = (client.take_paired_triples(count)?, server.take_paired_triples(count)?);
+    assert_eq!(first.a.len(), count);
     for i in 0..2 {
-        assert_eq!(ours.a.xor(&theirs.a).and(&ours.b[i].xor(&theirs.b[i])), ours.c[i].xor(&theirs.c[i]));
+        assert_eq!(first.a.xor(&second.a).and(&first.b[i].xor(&second.b[i])), first.c[i].xor(&second.c[i]));
     }
 
     for shape in Shape::ALL {
@@ -95,8 +95,8 @@ fn every_relation_holds_for_every_field() -> Result<(), Error> {
                 tables_sent_by_client: TableCounts { eights: 1, sixteens: 20_000 },
                 one_hots: OneHotCounts::of(8, private_ands / 9) + OneHotCounts::of(12, products_sent_by_client),
             };
-            let (ours, theirs) = generate(&mut client, &mut server, &demand);
-            assert_relations(&mut ours?, &mut theirs?, &demand)?;
+            let (client_stock, server_stock) = generate(&mut client, &mut server, &demand);
+            assert_relations(&mut client_stock?, &mut server_stock?, &demand)?;
         }
     }
     Ok(())
@@ -106,8 +106,8 @@ fn every_relation_holds_for_every_field() -> Result<(), Error> {
 fn a_demand_of_many_batches_holds() -> Result<(), Error> {
     let (mut client, mut server) = set_up(FieldBits::Four)?;
     let demand = Demand { private_ands: 100, triples: 2_200_000, ..Demand::default() };
-    let (ours, theirs) = generate(&mut client, &mut server, &demand);
-    assert_relations(&mut ours?, &mut theirs?, &demand)
+    let (client_stock, server_stock) = generate(&mut client, &mut server, &demand);
+    assert_relations(&mut client_stock?, &mut server_stock?, &demand)
 }
 
 #[test]
@@ -120,8 +120,8 @@ fn bits_and_elements_look_uniform() -> Result<(), Error> {
         ..Demand::NONE
     };
     let (mut client, mut server) = set_up(FieldBits::Four)?;
-    let (ours, theirs) = generate(&mut client, &mut server, &demand);
-    for mut stock in [ours?, theirs?] {
+    let (client_stock, server_stock) = generate(&mut client, &mut server, &demand);
+    for mut stock in [client_stock?, server_stock?] {
         let (x, y) = match stock.take_private_ands(50_000)? {
             PrivateAnds::Server(ots) => (ots.r0.clone(), ots.r1.clone()),
             PrivateAnds::Client(ots) => (ots.choice.clone(), ots.received.clone()),
