@@ -42,6 +42,6 @@ fn winnings(
     let (of_positions, second) = select(seeds.seed(), index_ring, positions);
     party.channel.send(&message)?;
     party.channel.send(&second)?;
-    let theirs = [party.channel.recv(message.len())?, party.channel.recv(second.len())?];
-    Ok([of_values.finish(&theirs[0], body)?, of_positions.finish(&theirs[1], body)?])
+    let replies = [party.channel.recv(message.len())?, party.channel.recv(second.len())?];
+    Ok([of_values.finish(&replies[0], body)?, of_positions.finish(&replies[1], body)?])
 }

@@ -45,14 +45,14 @@ pub trait Carried: Copy + Sync {
         let mut streams = Streams::new(role, seed);
         let addends: Vec<u64> = x.iter().map(|&x| self.addend(role, x)).collect();
         // Low bits with the mask, not reduced.
-        let mut own = streams.masks(count, low);
-        own.iter_mut().zip(&addends).for_each(|(own, &addend)| *own += low.reduce(addend));
-        let mut points = low.unpack(&party.channel.exchange(&low.pack(&own))?, count)?;
+        let mut masked = streams.masks(count, low);
+        masked.iter_mut().zip(&addends).for_each(|(masked, &addend)| *masked += low.reduce(addend));
+        let mut points = low.unpack(&party.channel.exchange(&low.pack(&masked))?, count)?;
         // What is opened, and this party's share of the wraps that are known.
-        let wraps = points.iter_mut().zip(&own).map(|(point, own)| {
-            let sum = low.reduce(*own) + *point;
+        let wraps = points.iter_mut().zip(&masked).map(|(point, masked)| {
+            let sum = low.reduce(*masked) + *point;
             *point = low.reduce(sum);
-            role.public(sum >> low.bits()).wrapping_add(own >> low.bits())
+            role.public(sum >> low.bits()).wrapping_add(masked >> low.bits())
         });
         let (wraps, output) = (wraps.collect::<Vec<_>>(), self.output());
         if let Some(digits) = by_bits(&self, count) {

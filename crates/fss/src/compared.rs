@@ -112,8 +112,8 @@ pub trait Compared: Copy {
         let mut streams = Streams::new(role, seed);
         let masks = Wiped::from(streams.masks(count, ring));
         let mut opened = ring.add(x, &masks);
-        let theirs = party.channel.exchange(&ring.pack(&opened))?;
-        ring.add_packed(&mut opened, &theirs)?;
+        let reply = party.channel.exchange(&ring.pack(&opened))?;
+        ring.add_packed(&mut opened, &reply)?;
         let points: Vec<u64> = opened.iter().map(|x| self.public_point(*x)).collect();
         let mut bits = match digits_for(&self, count) {
             None => compare(self.compared_bits(), &points, &mut streams, body)?,
@@ -151,9 +151,9 @@ impl OpenedDigits {
         let flips: Vec<Bits> = (0..columns(digits.count())).map(|_| streams.flips(count)).collect();
         let mut parts = streams.part_streams(parts(count));
         let mut columns = digits.look_up(points, party.role, &mut parts, body)?;
-        columns.iter_mut().zip(&flips).for_each(|(own, flips)| own.xor_assign(flips));
-        let theirs = party.channel.exchange(&to_bytes(&columns))?;
-        add_columns(&mut columns, &theirs, count)?;
+        columns.iter_mut().zip(&flips).for_each(|(column, flips)| column.xor_assign(flips));
+        let reply = party.channel.exchange(&to_bytes(&columns))?;
+        add_columns(&mut columns, &reply, count)?;
         Ok(Self { parts, flips, columns })
     }
 }

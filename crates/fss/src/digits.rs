@@ -258,11 +258,11 @@ pub(crate) fn dealt(hidden: &[Bits]) -> impl Iterator<Item = Bits> {
 
 /// This party's shares of all monomials, from its part of each hidden bit and its shares of products.
 pub(crate) fn with_single<E>(
-    own: &[Bits],
+    flips: &[Bits],
     mut products: impl FnMut() -> Result<Bits, E>,
 ) -> Result<Zeroizing<Vec<Bits>>, E> {
-    let share = |single: Option<usize>| single.map_or_else(&mut products, |column| Ok(own[column].clone()));
-    single(own.len()).into_iter().map(share).collect::<Result<_, _>>().map(Zeroizing::new)
+    let share = |single: Option<usize>| single.map_or_else(&mut products, |column| Ok(flips[column].clone()));
+    single(flips.len()).into_iter().map(share).collect::<Result<_, _>>().map(Zeroizing::new)
 }
 
 /// Columns as a message.
@@ -272,11 +272,11 @@ pub(crate) fn to_bytes(columns: &[Bits]) -> Vec<u8> {
 
 /// Adds the other party's columns of `count` bits to this one's. Fails with [`Error::PeerMisbehaved`] if they have
 /// another length.
-pub(crate) fn add_columns(own: &mut [Bits], theirs: &[u8], count: usize) -> Result<(), Error> {
-    let (bytes, mut rest) = (count.div_ceil(8), theirs);
-    for column in own {
-        let (theirs, later) = rest.split_at(bytes.min(rest.len()));
-        column.xor_assign(&Bits::from_bytes(theirs, count)?);
+pub(crate) fn add_columns(columns: &mut [Bits], message: &[u8], count: usize) -> Result<(), Error> {
+    let (bytes, mut rest) = (count.div_ceil(8), message);
+    for column in columns {
+        let (message, later) = rest.split_at(bytes.min(rest.len()));
+        column.xor_assign(&Bits::from_bytes(message, count)?);
         rest = later;
     }
     Bits::from_bytes(rest, 0)?;
@@ -304,14 +304,14 @@ pub(crate) fn multiply(hidden: &[Bits]) -> Vec<Bits> {
 /// This party's share of whether each public number is less than the secret one, times what `one` is a share of: from opened columns and
 /// shares of the monomials times that.
 pub(crate) fn less(opened: &[Bits], one: &Bits, monomials: &[Bits]) -> Bits {
-    let known = |opened: &Bits, plain: &Bits, hidden: &Bits| opened.and(plain).xor(hidden);
+    let unmask = |opened: &Bits, plain: &Bits, hidden: &Bits| opened.and(plain).xor(hidden);
     let [lower @ .., less, equal] = opened else {
-        return known(&opened[0], one, &monomials[0]);
+        return unmask(&opened[0], one, &monomials[0]);
     };
     let (plain, times) = monomials[2..].split_at(self::monomials(lower.len().div_ceil(2)));
     let hidden = self::less(lower, &monomials[1], times);
-    let below = known(equal, &self::less(lower, one, plain), &hidden);
-    known(less, one, &monomials[0]).xor(&below)
+    let below = unmask(equal, &self::less(lower, one, plain), &hidden);
+    unmask(less, one, &monomials[0]).xor(&below)
 }
 
 /// The products of all hidden bits of each set of two and more, the sets in the order of [`all`].
@@ -332,7 +332,7 @@ pub(crate) fn sets(bits: usize) -> usize {
 /// of each set of these. `one`: a share of 1.
 pub(crate) fn all<E>(
     opened: &[Bits],
-    own: &[Bits],
+    flips: &[Bits],
     one: &Bits,
     mut products: impl FnMut() -> Result<Bits, E>,
 ) -> Result<Bits, E> {
@@ -340,7 +340,7 @@ pub(crate) fn all<E>(
     (0..1_usize << opened.len()).try_fold(Bits::zeros(one.len()), |sum, set| {
         let hidden = match set.count_ones() {
             0 => one.clone(),
-            1 => own[set.trailing_zeros() as usize].clone(),
+            1 => flips[set.trailing_zeros() as usize].clone(),
             _ => products()?,
         };
         let beside = (0..opened.len()).filter(|at| set >> at & 1 == 0);
@@ -354,9 +354,9 @@ mod tests {
 
     #[test]
     fn columns_of_another_length_are_refused() {
-        let (count, own) = (12, vec![Bits::zeros(12); 3]);
+        let (count, columns) = (12, vec![Bits::zeros(12); 3]);
         for length in 0..=12 {
-            let added = add_columns(&mut own.clone(), &vec![0; length], count);
+            let added = add_columns(&mut columns.clone(), &vec![0; length], count);
             assert_eq!(added.is_ok(), length == 6, "{length} bytes");
             assert!(added.is_ok() || matches!(added, Err(Error::PeerMisbehaved(_))));
         }

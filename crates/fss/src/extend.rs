@@ -114,15 +114,15 @@ impl ExtendBounded {
         let (role, count, Self { input, output }) = (party.role, x.len(), self);
         let mut streams = Streams::new(role, seed);
         let flips = streams.flips(count);
-        let own = Bits::from_lowest(x.iter().map(|&x| input.sign(x))).xor(&flips);
-        let theirs = Bits::from_bytes(&party.channel.exchange(&own.to_bytes())?, count)?;
+        let masked = Bits::from_lowest(x.iter().map(|&x| input.sign(x))).xor(&flips);
+        let reply = Bits::from_bytes(&party.channel.exchange(&masked.to_bytes())?, count)?;
         // With `a^ = a ^ u` and `b^ = b ^ v` opened, the client's share of the carry is `a (1 - b^)` and the server's `b^ ^ v (1 - a^)`, both
         // of them bits, less its share of `u v`: more by that where `a^` and `b^` differ.
         let bits = match role {
-            Role::Client => own.xor(&flips).and(&theirs.not()),
-            Role::Server => own.xor(&flips.and(&theirs.not())),
+            Role::Client => masked.xor(&flips).and(&reply.not()),
+            Role::Server => masked.xor(&flips.and(&reply.not())),
         };
-        let (signs, wrap) = (own.xor(&theirs), [(1_u64 << input.bits()).wrapping_neg(); secrets::PART]);
+        let (signs, wrap) = (masked.xor(&reply), [(1_u64 << input.bits()).wrapping_neg(); secrets::PART]);
         let mut results = x.to_vec();
         secrets::each_part(self.secret_ring(), count, role, &mut streams, body, |first, products| {
             let words = first / 64..(first + products.len()).div_ceil(64);

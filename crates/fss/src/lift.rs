@@ -39,8 +39,8 @@ impl Lift {
     ) -> Result<Vec<u64>, Error> {
         let count = bits.len();
         let mut streams = Streams::new(party.role, seed);
-        let own = bits.xor(&streams.flips(count));
-        let opened = own.xor(&Bits::from_bytes(&party.channel.exchange(&own.to_bytes())?, count)?);
+        let masked = bits.xor(&streams.flips(count));
+        let opened = masked.xor(&Bits::from_bytes(&party.channel.exchange(&masked.to_bytes())?, count)?);
         let (role, ring) = (party.role, self.ring);
         secrets::fold(&[ring], count, role, &mut streams, body, |i, flip| {
             ring.reduce(if opened.get(i) { role.public(1).wrapping_sub(flip[0]) } else { flip[0] })

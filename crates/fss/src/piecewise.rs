@@ -128,8 +128,8 @@ impl Piecewise {
         let (mut streams, mut parts) = (Streams::new(role, seed), Vec::new());
         let masks = Wiped::from(streams.masks(count, self.input));
         let mut opened = self.input.add(x, &masks);
-        let theirs = party.channel.exchange(&self.input.pack(&opened))?;
-        self.input.add_packed(&mut opened, &theirs)?;
+        let reply = party.channel.exchange(&self.input.pack(&opened))?;
+        self.input.add_packed(&mut opened, &reply)?;
 
         let hashes = if self.has_tree() { Some(hashes(body)?) } else { None };
         let (trees, alone) = (self.tree_bytes(count), if role == Role::Server { self.alone_bytes(count) } else { 0 });
@@ -139,8 +139,8 @@ impl Piecewise {
         parts.extend(streams.part_streams(self::parts(count)));
         let mut columns = self.compare(&digits, role, &opened, &mut parts, &mut alone)?;
         columns.iter_mut().zip(&flips).for_each(|(column, flips)| column.xor_assign(flips));
-        let theirs = party.channel.exchange(&to_bytes(&columns))?;
-        add_columns(&mut columns, &theirs, count)?;
+        let reply = party.channel.exchange(&to_bytes(&columns))?;
+        add_columns(&mut columns, &reply, count)?;
 
         let below = columns.len() - self.top_columns();
         let (index, one) = (self.index(), ones(role, count));
@@ -157,21 +157,24 @@ impl Piecewise {
         }
         let message = [index.pack(&numbers), borrow.to_bytes()].concat();
         let reply = party.channel.exchange(&message)?;
-        let (theirs, bits) = reply.split_at(reply.len().min(index.packed_bytes(count)));
-        index.add_packed(&mut numbers, theirs)?;
+        let (number_bytes, bits) = reply.split_at(reply.len().min(index.packed_bytes(count)));
+        index.add_packed(&mut numbers, number_bytes)?;
         borrow.xor_assign(&Bits::from_bytes(bits, count)?);
 
-        let (opened_top, own_top) = (Top::of(&columns[below..], &borrow), Top::of(&flips[below..], &hides_borrow));
-        let is_not_negative = match (&opened_top.sign, &own_top.sign) {
-            (Some(opened), Some(own)) => Some(less(opened, &one, &pull_products(role, own, &mut streams, &mut alone)?)),
+        let (opened_top, hidden_top) = (Top::of(&columns[below..], &borrow), Top::of(&flips[below..], &hides_borrow));
+        let is_not_negative = match (&opened_top.sign, &hidden_top.sign) {
+            (Some(opened), Some(flips)) => {
+                Some(less(opened, &one, &pull_products(role, flips, &mut streams, &mut alone)?))
+            }
             _ => None,
         };
         let mut is_zero = Bits::zeros(count);
         // Without a borrow its bit is clear.
-        for (borrows, (opened, own)) in [false, true].into_iter().zip(opened_top.equal.iter().zip(&own_top.equal)) {
+        for (borrows, (opened, flips)) in [false, true].into_iter().zip(opened_top.equal.iter().zip(&hidden_top.equal))
+        {
             let [bit, digits @ ..] = opened;
             let opened = [vec![if borrows { bit.clone() } else { bit.not() }], digits.to_vec()].concat();
-            is_zero.xor_assign(&all(&opened, own, &one, || pull_product(role, count, &mut streams, &mut alone))?);
+            is_zero.xor_assign(&all(&opened, flips, &one, || pull_product(role, count, &mut streams, &mut alone))?);
         }
         let is_above = is_not_negative.map(|bits| bits.xor(&is_zero));
         let mut places: Vec<Bits> = [is_zero].into_iter().chain(is_above).collect();
@@ -191,9 +194,9 @@ impl Piecewise {
         let message = [output.pack(&slopes), output.pack(&values), to_bytes(&places)].concat();
         let reply = party.channel.exchange(&message)?;
         let (sums, bits) = reply.split_at(reply.len().min(2 * output.packed_bytes(count)));
-        let theirs = sums.split_at(sums.len().min(output.packed_bytes(count)));
-        output.add_packed(&mut slopes, theirs.0)?;
-        output.add_packed(&mut values, theirs.1)?;
+        let (slope_bytes, value_bytes) = sums.split_at(sums.len().min(output.packed_bytes(count)));
+        output.add_packed(&mut slopes, slope_bytes)?;
+        output.add_packed(&mut values, value_bytes)?;
         add_columns(&mut places, bits, count)?;
 
         let (base, set) = (role.public(lines.below().wrapping_add(base)), self.set_len());
@@ -579,12 +582,12 @@ impl Gate for Piecewise {
                 let hidden_slope = sign.wrapping_mul(slopes[i]);
                 let products = hidden_slope.wrapping_mul(mask).wrapping_sub(sign.wrapping_mul(values[i]));
                 let tops = [sign.wrapping_mul(top), hidden_slope.wrapping_mul(top)];
-                let known = [sign.wrapping_mul(mask), products].into_iter().chain(tops);
-                set.iter_mut().zip(known).for_each(|(out, secret)| *out = secret);
+                let terms = [sign.wrapping_mul(mask), products].into_iter().chain(tops);
+                set.iter_mut().zip(terms).for_each(|(out, secret)| *out = secret);
             }
             let bit = places.get(1).map_or(0, |place| u64::from(place.get(i)));
-            let known = [bit, bit.wrapping_mul(mask), mask, bit * top, top];
-            above.iter_mut().zip(known).for_each(|(out, secret)| *out = secret);
+            let terms = [bit, bit.wrapping_mul(mask), mask, bit * top, top];
+            above.iter_mut().zip(terms).for_each(|(out, secret)| *out = secret);
         }));
         Ok(corrections)
     }

@@ -37,12 +37,12 @@ fn terms(opened: &[&[u64]], one: Option<usize>, first: usize, [chosen, negated]:
     let and = |x: &[u64], y: &[u64]| x.iter().zip(y).map(|(x, y)| x & y).collect::<Vec<_>>();
     let xor = |x: &[u64], y: &[u64]| x.iter().zip(y).map(|(x, y)| x ^ y).collect::<Vec<_>>();
     // A bit that is opened as 1 is 1 less a hidden one, else it is the hidden one.
-    let mut known = |opened: &[u64], hidden: usize| {
+    let mut push_terms = |opened: &[u64], hidden: usize| {
         out.push(Term { monomial: one, chosen: and(chosen, opened), negated: negated.to_vec() });
         out.push(Term { monomial: Some(hidden), chosen: chosen.to_vec(), negated: xor(negated, opened) });
     };
-    let [lower @ .., less, equal] = opened else { return known(opened[0], first) };
-    known(less, first);
+    let [lower @ .., less, equal] = opened else { return push_terms(opened[0], first) };
+    push_terms(less, first);
     let (plain, hidden) = (first + 2, first + 1);
     let times = plain + monomials(lower.len().div_ceil(2));
     terms(lower, one, plain, [&and(chosen, equal), negated], out);
@@ -52,9 +52,9 @@ fn terms(opened: &[&[u64]], one: Option<usize>, first: usize, [chosen, negated]:
 /// `sums[i] += x[i]` where the term is chosen, with its sign.
 fn add(sums: &mut [u64], term: &Term, x: &[u64]) {
     // What is not chosen is subtracted and added again.
-    let others: Vec<u64> = term.chosen.iter().map(|word| !word).collect();
-    let signs: Vec<u64> = others.iter().zip(&term.negated).map(|(other, negated)| other | negated).collect();
-    add_products(sums, &others, x, &signs, x);
+    let complement: Vec<u64> = term.chosen.iter().map(|word| !word).collect();
+    let signs: Vec<u64> = complement.iter().zip(&term.negated).map(|(word, negated)| word | negated).collect();
+    add_products(sums, &complement, x, &signs, x);
 }
 
 /// The monomials of so many digits' hidden bits in a ring, and perhaps a number that is added to the sum.
@@ -86,11 +86,11 @@ impl RingProducts {
             let len = PART.min(count - first);
             let (words, ones) = (len.div_ceil(64), vec![1; len]);
             let [everywhere, _] = always(words);
-            let (mut theirs, mut values) = (Wiped::from(vec![0; len]), Wiped::from(vec![0; len]));
+            let (mut client_share, mut values) = (Wiped::from(vec![0; len]), Wiped::from(vec![0; len]));
             for (column, out) in packed.chunks_exact_mut(ring.packed_bytes(len)).enumerate() {
                 // The client's share comes packed, and what is left takes its place.
                 streams.packed_shares(out);
-                ring.unpack_into(&mut theirs, out);
+                ring.unpack_into(&mut client_share, out);
                 let bits = match column.checked_sub(usize::from(self.based)) {
                     None => {
                         values.copy_from_slice(&bases[first..][..len]);
@@ -101,7 +101,7 @@ impl RingProducts {
                         &products[product].words()[first / 64..][..words]
                     }
                 };
-                add_products(&mut values, bits, &ones, &everywhere, &theirs);
+                add_products(&mut values, bits, &ones, &everywhere, &client_share);
                 ring.reduce_all(&mut values);
                 ring.pack_into(out, &values);
             }

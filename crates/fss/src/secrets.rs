@@ -24,15 +24,15 @@ pub(crate) fn correct(
 ) -> Vec<u8> {
     let mut packed: Vec<Vec<u8>> = rings.iter().map(|ring| Vec::with_capacity(ring.packed_bytes(count))).collect();
     let width = rings.len();
-    let (mut values, mut theirs) = (Zeroizing::new(vec![0; width]), Zeroizing::new(vec![0; width * PART]));
+    let (mut values, mut client_shares) = (Zeroizing::new(vec![0; width]), Zeroizing::new(vec![0; width * PART]));
     let mut columns = Zeroizing::new(vec![[0; PART]; width]);
     for first in (0..count).step_by(PART) {
         let part = PART.min(count - first);
-        client.shares(&mut theirs[..width * part]);
-        for (i, theirs) in theirs.chunks_exact(width).take(part).enumerate() {
+        client.shares(&mut client_shares[..width * part]);
+        for (i, client_shares) in client_shares.chunks_exact(width).take(part).enumerate() {
             secrets(first + i, &mut values);
-            for (column, (value, theirs)) in columns.iter_mut().zip(values.iter().zip(theirs)) {
-                column[i] = value.wrapping_sub(*theirs);
+            for (column, (value, share)) in columns.iter_mut().zip(values.iter().zip(client_shares)) {
+                column[i] = value.wrapping_sub(*share);
             }
         }
         for ((packed, ring), column) in packed.iter_mut().zip(rings).zip(columns.iter()) {

@@ -47,11 +47,11 @@ impl Select {
     pub(crate) fn start(self, role: Role, seed: &Seed, bits: &Bits, x: &[u64]) -> (Selecting, Vec<u8>) {
         assert_eq!(bits.len(), x.len(), "one bit for each value");
         let mut streams = Streams::new(role, seed);
-        let own = self.ring.add(x, &Wiped::from(streams.masks(x.len(), self.ring)));
-        let own_bits = bits.xor(&streams.flips(x.len()));
-        let mut message = own_bits.to_bytes();
-        message.extend(self.ring.pack(&own));
-        (Selecting { gate: self, role, streams, x: Wiped::from(x.to_vec()), own, own_bits }, message)
+        let masked = self.ring.add(x, &Wiped::from(streams.masks(x.len(), self.ring)));
+        let masked_bits = bits.xor(&streams.flips(x.len()));
+        let mut message = masked_bits.to_bytes();
+        message.extend(self.ring.pack(&masked));
+        (Selecting { gate: self, role, streams, x: Wiped::from(x.to_vec()), masked, masked_bits }, message)
     }
 }
 
@@ -61,18 +61,18 @@ pub(crate) struct Selecting {
     role: Role,
     streams: Streams,
     x: Wiped<u64>,
-    own: Vec<u64>,
-    own_bits: Bits,
+    masked: Vec<u64>,
+    masked_bits: Bits,
 }
 
 impl Selecting {
     /// This party's shares of the results, `[n]`; the server reads its corrections from `body`. Fails with
     /// [`Error::PeerMisbehaved`] if the message has another length, or what `body` fails with.
-    pub(crate) fn finish(mut self, theirs: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
+    pub(crate) fn finish(mut self, message: &[u8], body: &mut dyn Source) -> Result<Vec<u64>, Error> {
         let (ring, count) = (self.gate.ring, self.x.len());
-        let (bits, values) = theirs.split_at(theirs.len().min(count.div_ceil(8)));
-        let bits = self.own_bits.xor(&Bits::from_bytes(bits, count)?);
-        let Self { role, streams, x, own: opened, .. } = &mut self;
+        let (bits, values) = message.split_at(message.len().min(count.div_ceil(8)));
+        let bits = self.masked_bits.xor(&Bits::from_bytes(bits, count)?);
+        let Self { role, streams, x, masked: opened, .. } = &mut self;
         ring.add_packed(opened, values)?;
         secrets::fold(&[ring; 2], count, *role, streams, body, |i, secrets| {
             let hidden = secrets[0].wrapping_mul(opened[i]).wrapping_sub(secrets[1]);

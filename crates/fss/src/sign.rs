@@ -29,8 +29,8 @@ impl Sign {
         let (ring, count) = (self.ring, x.len());
         let mut streams = Streams::new(party.role, seed);
         let mut opened = ring.add(x, &Wiped::from(streams.masks(count, ring)));
-        let theirs = party.channel.exchange(&ring.pack(&opened))?;
-        ring.add_packed(&mut opened, &theirs)?;
+        let reply = party.channel.exchange(&ring.pack(&opened))?;
+        ring.add_packed(&mut opened, &reply)?;
         let points: Vec<u64> = opened.iter().map(|x| self.low(*x)).collect();
         let mut bits = compared::compare(ring.bits() - 1, &points, &mut streams, body)?;
         match party.role {

@@ -98,8 +98,8 @@ proptest! {
             prop_assert_eq!(at_most[i], u64::from(points[i] <= x[i]));
         }
         // A key does not depend on those that it is dealt with.
-        let own = [roots[0][keys - 1], roots[1][keys - 1]];
-        let alone = point::plant(bits, &hashes(), [&own[..1], &own[1..]], &points[keys - 1..]);
+        let last_roots = [roots[0][keys - 1], roots[1][keys - 1]];
+        let alone = point::plant(bits, &hashes(), [&last_roots[..1], &last_roots[1..]], &points[keys - 1..]);
         prop_assert_eq!(alone, words_of(keys - 1, keys, bits, &words));
     }
 }
@@ -146,7 +146,7 @@ fn words_do_not_tell_the_point_but_would_without_fresh_roots() {
 /// Keys whose differences a party finds with as many trials, if nodes have 16 unknown bits only; `planted`: makes the words of a part
 /// of the keys. A party knows its own root `s` and the first word, which for a right turn is `H(s) ^ H(s ^ d)`: so whatever it
 /// hashes, it compares with all keys at once.
-fn found(trials: Block, planted: impl Fn(usize) -> (TreeHashes, Vec<Block>)) -> Vec<usize> {
+fn matching_keys(trials: Block, planted: impl Fn(usize) -> (TreeHashes, Vec<Block>)) -> Vec<usize> {
     let (first, _) = planted(0);
     let mut targets = HashMap::new();
     for part in 0..PARTS {
@@ -169,9 +169,9 @@ fn a_trial_tells_of_the_trees_of_one_part_alone() {
     // The part of keys under these hashes, and what the client knows of `H` at the server's roots.
     let part = |index: usize, hashes: TreeHashes| {
         let here = index * KEYS_A_PART..(index + 1) * KEYS_A_PART;
-        let own = [&roots[0][here.clone()], &roots[1][here]];
-        let words = point::plant(bits, &hashes, own, &[128; KEYS_A_PART]);
-        let mut sums = own[0].to_vec();
+        let part_roots = [&roots[0][here.clone()], &roots[1][here]];
+        let words = point::plant(bits, &hashes, part_roots, &[128; KEYS_A_PART]);
+        let mut sums = part_roots[0].to_vec();
         paths::hash(&hashes.part(0), &mut sums);
         for (i, sum) in sums.iter_mut().enumerate() {
             *sum ^= Block::from_le_bytes(words_of(i, KEYS_A_PART, bits, &words)[0]);
@@ -179,9 +179,9 @@ fn a_trial_tells_of_the_trees_of_one_part_alone() {
         (hashes, sums)
     };
     // The control: all parts under one hash, as if it were the same for all keys ever dealt.
-    let control = found(1 << 10, |index| part(index, hashes()));
+    let control = matching_keys(1 << 10, |index| part(index, hashes()));
     // One of 32 differences of each part is tried.
     assert!(control.len() > 8 * KEYS_A_PART / 32, "{} found", control.len());
-    let ours = found(1 << 10, |index| part(index, hashes().behind(index * KEYS_A_PART)));
-    assert!(!ours.is_empty() && ours.iter().all(|key| *key < KEYS_A_PART), "{ours:?}");
+    let matches = matching_keys(1 << 10, |index| part(index, hashes().behind(index * KEYS_A_PART)));
+    assert!(!matches.is_empty() && matches.iter().all(|key| *key < KEYS_A_PART), "{matches:?}");
 }

@@ -67,9 +67,9 @@ fn check_select(bits: u32, values: &[u64], seed: u64) {
     let (ring, gate) = (Modulus::new(bits), Select::new(bits));
     let mut prg = prg(seed);
     let chosen: Vec<bool> = values.iter().map(|_| prg.word() & 1 == 1).collect();
-    let own: Vec<bool> = values.iter().map(|_| prg.word() & 1 == 1).collect();
-    let own = Bits::from_bools(&own);
-    let shares = [own.clone(), own.xor(&Bits::from_bools(&chosen))];
+    let mask: Vec<bool> = values.iter().map(|_| prg.word() & 1 == 1).collect();
+    let mask = Bits::from_bools(&mask);
+    let shares = [mask.clone(), mask.xor(&Bits::from_bools(&chosen))];
     let [client, server] = run_gate(&gate, values, ring, &mut prg, |party, seed, body, x| {
         gate.evaluate(party, seed, body, &shares[party.role as usize], x)
     });
@@ -99,10 +99,10 @@ fn check_piecewise(bits: u32, [step_bits, index_bits]: [u32; 2], above: Above, w
         .iter()
         .map(|x| {
             let x = ring.signed(ring.reduce(*x));
-            let kept = x.clamp(0, (1 << (index_bits + step_bits)) - 1);
-            let (line, distance) = ((kept >> step_bits) as usize, kept & ((1 << step_bits) - 1));
-            let over = if above.rises() { (x - kept).max(0) << step_bits } else { 0 };
-            let value = slopes[line].wrapping_mul(distance).wrapping_add(offsets[line]).wrapping_add(over);
+            let argument = x.clamp(0, (1 << (index_bits + step_bits)) - 1);
+            let (line, distance) = ((argument >> step_bits) as usize, argument & ((1 << step_bits) - 1));
+            let excess = if above.rises() { (x - argument).max(0) << step_bits } else { 0 };
+            let value = slopes[line].wrapping_mul(distance).wrapping_add(offsets[line]).wrapping_add(excess);
             output.reduce(value as u64)
         })
         .collect();
@@ -367,9 +367,9 @@ proptest! {
         let [client, server] = share(&values, ring, &mut prg(seed));
         let results = both([(&masters[0], &bodies[0], client), (&masters[1], &bodies[1], server)], |party, (seed, body, x)| {
             let (mut body, x) = (&body[..], x.chunks_exact(size).map(<[u64]>::to_vec).collect::<Vec<_>>());
-            let found = argmax(party, &mut Prg::from_seed(seed), &mut body, &x, ties, [ring, index_ring])?;
+            let positions = argmax(party, &mut Prg::from_seed(seed), &mut body, &x, ties, [ring, index_ring])?;
             assert!(body.is_empty(), "{} bytes of the key are left", body.len());
-            Ok(found)
+            Ok(positions)
         });
         prop_assert_eq!(results[0].1.rounds as usize, 2 * levels.len());
         // Values were lowered by 2, so signed order is that of the words.
@@ -403,9 +403,9 @@ proptest! {
         let [client, server] = share(&x, ring, prg);
         let results = both([(&masters[0], &bodies[0], client), (&masters[1], &bodies[1], server)], |party, (seed, body, x)| {
             let mut body = &body[..];
-            let found = leaves(party, &mut Prg::from_seed(seed), &mut body, &x, depth, [ring, to])?;
+            let outputs = leaves(party, &mut Prg::from_seed(seed), &mut body, &x, depth, [ring, to])?;
             assert!(body.is_empty(), "{} bytes of the key are left", body.len());
-            Ok(found)
+            Ok(outputs)
         });
         prop_assert_eq!(results[0].1.rounds, u64::from(depth) + 1);
         let mut expected = vec![0; trees << depth];
@@ -446,8 +446,8 @@ fn a_key_in_a_file_does_as_well() {
         file.write_all(body).expect("room on the disk");
         KeyFile::new(Stored::plain(file))
     });
-    let [ours, theirs] = files;
-    let inputs = [(&key.seeds.client, ours, client), (&key.seeds.server, theirs, server)];
+    let [client_file, server_file] = files;
+    let inputs = [(&key.seeds.client, client_file, client), (&key.seeds.server, server_file, server)];
     let results = both(inputs, |party, (seed, mut body, x)| gate.evaluate(party, seed, &mut body, &x));
     let expected: Vec<u64> = values.iter().map(|x| ring.signed(*x).max(0) as u64).collect();
     assert_eq!(Modulus::new(37).add(&results[0].0, &results[1].0), expected);
@@ -464,8 +464,8 @@ fn a_batch_of_several_parts_is_right_from_a_file_too() {
     file.write_all(&key.bodies[1]).expect("room on the disk");
     let bodies: [Box<dyn Source + Send>; 2] =
         [Box::new(&key.bodies[0][..]), Box::new(KeyFile::new(Stored::plain(file)))];
-    let [ours, theirs] = bodies;
-    let inputs = [(&key.seeds.client, ours, client), (&key.seeds.server, theirs, server)];
+    let [client_body, server_body] = bodies;
+    let inputs = [(&key.seeds.client, client_body, client), (&key.seeds.server, server_body, server)];
     let results = both(inputs, |party, (seed, mut body, x)| gate.evaluate(party, seed, &mut *body, &x));
     let expected: Vec<u64> = values.iter().map(|x| Modulus::new(40).reduce(ring.signed(*x) as u64)).collect();
     assert_eq!(Modulus::new(40).add(&results[0].0, &results[1].0), expected);

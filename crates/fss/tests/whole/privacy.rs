@@ -96,9 +96,10 @@ fn check_batch(
         // Shares that are the same for all elements: what hides them is the gate's own.
         let shares = [vec![3; count], vec![value.wrapping_sub(3); count]];
         let results = thread::scope(|scope| {
-            let other = scope.spawn(|| run(Role::Server, &mut server, &key.seeds.server, &key.bodies[1], &shares[1]));
-            let own = run(Role::Client, &mut client, &key.seeds.client, &key.bodies[0], &shares[0]);
-            [own, other.join().expect("no panic")]
+            let server_thread =
+                scope.spawn(|| run(Role::Server, &mut server, &key.seeds.server, &key.bodies[1], &shares[1]));
+            let client_result = run(Role::Client, &mut client, &key.seeds.client, &key.bodies[0], &shares[0]);
+            [client_result, server_thread.join().expect("no panic")]
         });
         for result in results {
             assert_uniform("a result", &[result], &[output]);

@@ -63,13 +63,13 @@ pub fn alone<T>(
     replies: &[Vec<u8>],
     run: impl FnOnce(&mut Party<'_>) -> Result<T, Error>,
 ) -> Result<T, Error> {
-    let (mut ours, mut theirs) = pair();
+    let (mut near, mut far) = pair();
     for reply in replies {
-        theirs.send(reply).and_then(|()| theirs.flush()).expect("a link");
+        far.send(reply).and_then(|()| far.flush()).expect("a link");
     }
     // A gate that waits for one message more must not wait for ever.
-    ours.set_timeout(Duration::from_secs(10));
-    run(&mut Party { role, channel: &mut ours })
+    near.set_timeout(Duration::from_secs(10));
+    run(&mut Party { role, channel: &mut near })
 }
 
 /// Deals for shared `values`, runs a gate on both sides, checks that keys are read to their end and that messages are as
