@@ -175,8 +175,8 @@ impl Packing {
     /// The groups whose results are in a sum, each with its place's first coefficient: those of a lane, or all.
     fn groups_of(&self, block: usize, outputs: usize) -> impl Iterator<Item = (usize, usize)> + '_ {
         let lanes = self.tiling.lanes();
-        let own = move |&(_, lane, _): &(usize, usize, usize)| lanes == 1 || lane == outputs;
-        self.groups(block).filter(own).map(|(group, _, start)| (group, start))
+        let in_lane = move |&(_, lane, _): &(usize, usize, usize)| lanes == 1 || lane == outputs;
+        self.groups(block).filter(in_lane).map(|(group, _, start)| (group, start))
     }
 
     fn channels(&self, block: usize) -> impl Iterator<Item = (usize, usize)> + use<> {

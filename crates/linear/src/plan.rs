@@ -224,13 +224,13 @@ fn of_degree(
     let key_bytes = plain.merging_key_bytes();
     let most = key_bytes.map_or(0, |_| MOST_LEVELS);
     // Layers of one shape are alike.
-    let mut known: HashMap<&Correlation, Vec<Choices>> = HashMap::new();
+    let mut choices: HashMap<&Correlation, Vec<Choices>> = HashMap::new();
     for correlation in correlations {
-        if !known.contains_key(correlation) {
-            known.insert(correlation, Tiling::choose(correlation, &plain, most, saving)?);
+        if !choices.contains_key(correlation) {
+            choices.insert(correlation, Tiling::choose(correlation, &plain, most, saving)?);
         }
     }
-    let chosen: Vec<&Vec<Choices>> = correlations.iter().map(|correlation| &known[correlation]).collect();
+    let chosen: Vec<&Vec<Choices>> = correlations.iter().map(|correlation| &choices[correlation]).collect();
     let price = |levels: u32, which: usize| {
         let keys = Price::of_keys(levels, key_bytes.unwrap_or(0), saving);
         chosen.iter().map(|tilings| tilings[levels as usize][which].1).fold(keys, Price::add)

@@ -154,9 +154,9 @@ impl Triples {
         right: &[u64],
     ) -> Result<Vec<u64>, Error> {
         self.check(left, right)?;
-        let own = decrypt(channel, &self.terms[0], keys)?;
-        let theirs = decrypt(channel, &self.terms[1], keys)?;
-        Ok(self.share(left, right, &own, &theirs, 0))
+        let turned_share = decrypt(channel, &self.terms[0], keys)?;
+        let straight_share = decrypt(channel, &self.terms[1], keys)?;
+        Ok(self.share(left, right, &turned_share, &straight_share, 0))
     }
 
     /// The server's side of both: its share of the product.
@@ -180,8 +180,8 @@ impl Triples {
             let weights = TransformedWeights::new(plan, &weights, workspace(plan))?;
             *share = evaluate(channel, plan, key, &weights, prg)?;
         }
-        let [own, theirs] = shares;
-        Ok(self.share(left, right, &own, &theirs, 1))
+        let [turned_share, straight_share] = shares;
+        Ok(self.share(left, right, &turned_share, &straight_share, 1))
     }
 
     /// A ring element as the integer nearest to zero.
@@ -199,8 +199,8 @@ impl Triples {
         let low = |bits: u32| u64::MAX >> (64 - bits);
         let cross = transposed(turned, [batch, columns, rows]);
         let rounded = cross.iter().zip(straight).map(|(a, b)| ((a.wrapping_add(*b) & low(bits + 1)) + carry) >> 1);
-        let own = multiplied(left, right, self.product);
-        own.iter().zip(rounded).map(|(own, x)| (own << self.guard_bits).wrapping_add(x) & low(bits)).collect()
+        let local = multiplied(left, right, self.product);
+        local.iter().zip(rounded).map(|(local, x)| (local << self.guard_bits).wrapping_add(x) & low(bits)).collect()
     }
 
     fn check(&self, left: &[u64], right: &[u64]) -> Result<(), Error> {

@@ -53,11 +53,11 @@ impl Kept {
                 Ok::<_, Error>(())
             };
             let before = near.cost();
-            let own = multiply(&mut near, plan, &self.public, &mut read, r, &mut prg(3)).unwrap();
+            let client_shares = multiply(&mut near, plan, &self.public, &mut read, r, &mut prg(3)).unwrap();
             near.flush().unwrap();
             assert_eq!(near.cost() - before, plan.cost());
             assert!(rest.is_empty());
-            [own, serving.join().unwrap()]
+            [client_shares, serving.join().unwrap()]
         })
     }
 }
@@ -80,15 +80,15 @@ fn shares_add_up_to_every_product_of_a_plan() {
         let kept = Kept::new(&plan, 16);
         let Product { rows, inner, columns } = plan.product();
         let r = uniform(rows * inner, bits);
-        let [own, theirs] = kept.run(&plan, &r);
+        let [client, server] = kept.run(&plan, &r);
         for (member, &columns) in columns.iter().enumerate() {
-            for (at, (own, theirs)) in own[member].iter().zip(&theirs[member]).enumerate() {
+            for (at, (client, server)) in client[member].iter().zip(&server[member]).enumerate() {
                 let (row, column) = (at / columns, at % columns);
                 let product = (0..*inner).fold(0_u64, |sum, k| {
                     let weight = kept.weights[member][k * columns + column].cast_unsigned();
                     sum.wrapping_add(r[row * inner + k].wrapping_mul(weight))
                 });
-                let off = own.wrapping_add(*theirs).wrapping_sub(product << guard).wrapping_add(1);
+                let off = client.wrapping_add(*server).wrapping_sub(product << guard).wrapping_add(1);
                 assert!(off << (64 - bits - guard) >> (64 - bits - guard) <= 2, "{:?}: {at}", plan.product());
             }
         }

@@ -110,7 +110,7 @@ fn figures_cover_what_is_allocated() {
                 let (mut to_server, mut to_client, keys, key) = pair_with_keys(&plan);
 
                 let before = MEMORY.current_usage();
-                let (kept, peak) = measured(|| TransformedWeights::new(&plan, &w, workspace).unwrap());
+                let (weights, peak) = measured(|| TransformedWeights::new(&plan, &w, workspace).unwrap());
                 close(&what("making"), server.making, peak, 0, 2);
                 close(&what("keeping"), server.weights, (MEMORY.current_usage() - before) as u64, 0, 2);
 
@@ -119,7 +119,7 @@ fn figures_cover_what_is_allocated() {
                 close(&what("encrypting"), client.encrypting, peak, up, 2);
                 to_server.flush().unwrap();
 
-                let (_, peak) = measured(|| evaluate(&mut to_client, &plan, &key, &kept, &mut prg(6)).unwrap());
+                let (_, peak) = measured(|| evaluate(&mut to_client, &plan, &key, &weights, &mut prg(6)).unwrap());
                 close(&what("evaluating"), server.evaluating, peak, down, 2);
                 to_client.flush().unwrap();
 

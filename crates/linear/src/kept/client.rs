@@ -44,10 +44,10 @@ pub fn multiply<E: From<Error>>(
                 let share = sum.reply(key, &positions, &mut Prg::from_seed(&seed), &mut reply)?;
                 Ok::<_, Error>((reply, share))
             });
-            let (replies, own): (Vec<_>, Vec<_>) = replies.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
+            let (replies, row_shares): (Vec<_>, Vec<_>) = replies.collect::<Result<Vec<_>, _>>()?.into_iter().unzip();
             channel.send(&replies.concat()).map_err(Error::from)?;
-            for (row, own) in message.zip(own) {
-                shares[row * width..][strip.columns.clone()].copy_from_slice(&own);
+            for (row, share) in message.zip(row_shares) {
+                shares[row * width..][strip.columns.clone()].copy_from_slice(&share);
             }
         }
     }

@@ -19,7 +19,7 @@ pub struct Weights {
     plan: Plan,
     residues: Vec<u64>,
     /// For each strip, output, step and input in turn, what is not zero.
-    kept: Option<Vec<Option<slots::Weights>>>,
+    polynomials: Option<Vec<Option<slots::Weights>>>,
 }
 
 /// Which polynomial of weights: of a strip, to an output, at a step's index, for one of the step's inputs.
@@ -40,10 +40,11 @@ impl Weights {
         Misuse::check_length("weights", plan.weights_len(), weights.len())?;
         let field = plan.field();
         let residues = weights.iter().map(|&weight| field.from_signed(weight)).collect();
-        let mut weights = Self { plan: plan.clone(), residues, kept: None };
+        let mut weights = Self { plan: plan.clone(), residues, polynomials: None };
         if weights.bytes_transformed() <= KEPT_BYTES {
             let all: Vec<Which> = weights.every().collect();
-            weights.kept = Some(all.into_par_iter().map(|which| weights.transform(which)).collect::<Result<_, _>>()?);
+            weights.polynomials =
+                Some(all.into_par_iter().map(|which| weights.transform(which)).collect::<Result<_, _>>()?);
         }
         Ok(weights)
     }
@@ -55,8 +56,8 @@ impl Weights {
 
     /// The polynomial, unless it is zero.
     pub(super) fn polynomial(&self, which: Which) -> Result<Option<Cow<'_, slots::Weights>>, Error> {
-        match &self.kept {
-            Some(kept) => Ok(kept[self.index(which)].as_ref().map(Cow::Borrowed)),
+        match &self.polynomials {
+            Some(polynomials) => Ok(polynomials[self.index(which)].as_ref().map(Cow::Borrowed)),
             None => Ok(self.transform(which)?.map(Cow::Owned)),
         }
     }

@@ -207,15 +207,18 @@ fn vectors_of_the_wrong_length_and_weights_too_large_are_refused() {
 
 #[test]
 fn keys_and_weights_of_another_plan_are_refused() {
-    let (ours, theirs) =
+    let (plan, other_plan) =
         (plan(), Plan::new(&Layer::Diagonal(Diagonal { len: 9 }), 30, 8, Resharing::Approximate).unwrap());
     let (mut channel, _peer) = privet_channel::pair();
     let differ = |what| Misuse::PlansDiffer { what };
-    assert_eq!(refused(encrypt(&mut channel, &ours, &keys(&theirs), &[0; 100], &mut prg(1))), differ("keys"));
-    assert_eq!(refused(decrypt(&mut channel, &ours, &keys(&theirs))), differ("keys"));
-    let weights = TransformedWeights::new(&ours, &vec![0; 6000], Workspace::standard(&ours)).unwrap();
-    assert_eq!(refused(evaluate(&mut channel, &ours, &public(&theirs), &weights, &mut prg(1))), differ("keys"));
-    assert_eq!(refused(evaluate(&mut channel, &theirs, &public(&theirs), &weights, &mut prg(1))), differ("weights"));
+    assert_eq!(refused(encrypt(&mut channel, &plan, &keys(&other_plan), &[0; 100], &mut prg(1))), differ("keys"));
+    assert_eq!(refused(decrypt(&mut channel, &plan, &keys(&other_plan))), differ("keys"));
+    let weights = TransformedWeights::new(&plan, &vec![0; 6000], Workspace::standard(&plan)).unwrap();
+    assert_eq!(refused(evaluate(&mut channel, &plan, &public(&other_plan), &weights, &mut prg(1))), differ("keys"));
+    assert_eq!(
+        refused(evaluate(&mut channel, &other_plan, &public(&other_plan), &weights, &mut prg(1))),
+        differ("weights")
+    );
 }
 
 #[test]

@@ -134,9 +134,9 @@ fn two_runs_on_the_same_values_share_no_message_nor_any_part_of_one() {
             seen.iter().flat_map(|message| message.chunks_exact(16)).map(<[u8]>::to_vec).collect::<Vec<_>>()
         };
         let (first, second) = (parts(5), parts(6));
-        let known: HashSet<_> = first.iter().collect();
-        assert_eq!(known.len(), first.len(), "a part repeats within a run");
-        assert!(second.iter().all(|part| !known.contains(part)), "two runs share a part");
+        let first_parts: HashSet<_> = first.iter().collect();
+        assert_eq!(first_parts.len(), first.len(), "a part repeats within a run");
+        assert!(second.iter().all(|part| !first_parts.contains(part)), "two runs share a part");
         // The comparison sees what it should: the same seed gives the same messages.
         assert_eq!(parts(5), first);
     }

@@ -187,11 +187,11 @@ fn two_runs_on_the_same_values_share_no_part_of_a_message() {
     let plan = Plan::for_program(&[Layer::Conv2d(convolution(40, 20, 4, 3, 1))], field()).unwrap().remove(0);
     assert!(plan.input_ciphertexts() > 1);
     let (r, w) = (vec![5; plan.input_len()], weights(plan.weights_len(), 16, &mut prg(9)));
-    let ((first, shares), (second, others)) = (one_run(&plan, &r, &w, 5), one_run(&plan, &r, &w, 6));
-    let known: HashSet<_> = first.iter().collect();
-    assert_eq!(known.len(), first.len(), "a part repeats within a run");
-    assert!(second.iter().all(|part| !known.contains(part)), "two runs share a part");
-    let equal = shares.iter().zip(&others).filter(|(one, other)| one == other).count();
+    let ((first, shares), (second, second_shares)) = (one_run(&plan, &r, &w, 5), one_run(&plan, &r, &w, 6));
+    let parts: HashSet<_> = first.iter().collect();
+    assert_eq!(parts.len(), first.len(), "a part repeats within a run");
+    assert!(second.iter().all(|part| !parts.contains(part)), "two runs share a part");
+    let equal = shares.iter().zip(&second_shares).filter(|(one, other)| one == other).count();
     assert_eq!(equal, 0, "1,600 shares of 37 bits agree by chance with probability 2^-26");
     // The comparison sees what it should: the same seed gives the same messages.
     assert_eq!(one_run(&plan, &r, &w, 5), (first, shares));

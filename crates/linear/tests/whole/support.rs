@@ -145,11 +145,11 @@ pub fn against<T: Send>(
     party: impl FnOnce(&mut Channel) -> Result<T, Error> + Send,
     peer: impl FnOnce(&mut Channel) + Send,
 ) -> Result<T, Error> {
-    let (mut ours, mut theirs) = pair();
+    let (mut near, mut far) = pair();
     thread::scope(|scope| {
-        let party = scope.spawn(move || party(&mut ours));
-        peer(&mut theirs);
-        drop(theirs);
+        let party = scope.spawn(move || party(&mut near));
+        peer(&mut far);
+        drop(far);
         party.join().unwrap()
     })
 }
