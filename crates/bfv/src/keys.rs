@@ -154,8 +154,8 @@ impl PublicKey {
         if actual != expected {
             return Err(PeerMisbehaved::WrongLength { what: "public key", expected, actual }.into());
         }
-        let (own, levels) = bytes.split_at(parameters.ciphertext_bytes());
-        let [b, a] = Polynomial::read_masked(parameters.ntts(), parameters.degree(), "public key", own)?;
+        let (key_bytes, levels) = bytes.split_at(parameters.ciphertext_bytes());
+        let [b, a] = Polynomial::read_masked(parameters.ntts(), parameters.degree(), "public key", key_bytes)?;
         let [b, a] = [b, a].map(|part| part.multiplier(parameters.ntts()));
         let levels = Arc::new(merge::read_keys(parameters, levels)?);
         Ok(Self { parameters: parameters.clone(), b, a, levels, left: Left::of(parameters.results()) })

@@ -105,8 +105,8 @@ impl Rotations {
     fn digits(&self, polynomial: &Polynomial<LIMBS>) -> [Polynomial<WITH_SPECIAL>; LIMBS] {
         let inner = self.parameters.inner();
         std::array::from_fn(|i| {
-            let own = inner.ntts[i].prime();
-            let scaled: Values = polynomial.0[i].iter().map(|&x| own.scale(x, inner.inverse_rest[i])).collect();
+            let prime = inner.ntts[i].prime();
+            let scaled: Values = polynomial.0[i].iter().map(|&x| prime.scale(x, inner.inverse_rest[i])).collect();
             let mut digit = scaled.clone();
             inner.ntts[i].inverse(&mut digit);
             Polynomial(std::array::from_fn(|j| {

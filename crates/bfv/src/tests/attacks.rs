@@ -114,8 +114,8 @@ fn dividing_out_the_clients_randomness_gives_the_weights_only_without_an_encrypt
     let control = scene.sum.c1.clone().inverse(scene.session.parameters.ntts());
     assert_eq!(divide(&scene, &control), expected, "the attack works on the control");
 
-    let [_, ours] = scene.randomised();
-    let quotient = divide(&scene, &ours);
+    let [_, c1] = scene.randomised();
+    let quotient = divide(&scene, &c1);
     let hits = TAPS.iter().filter(|&&at| (quotient[at] - expected[at]).abs() < 1 << 20).count();
     assert_eq!(hits, 0, "weights recovered");
     // Sixteen equal bins over the prime: nothing in the quotient stands out.
@@ -160,21 +160,22 @@ fn searching_for_a_weight_in_the_reply_succeeds_only_without_an_encryption_of_ze
     write_reply(&parameters, &c0, &c1, &[9], &[12_345], &mut control);
     assert_eq!(search(&parameters, &scene.uniform, 7, &control), [-31_415], "the attack works on the control");
 
-    let ours = scene.reply(&[9]);
-    assert_eq!(search(&parameters, &scene.uniform, 7, &ours), [0_i64; 0]);
+    let reply = scene.reply(&[9]);
+    assert_eq!(search(&parameters, &scene.uniform, 7, &reply), [0_i64; 0]);
 }
 
 /// The second attack: the noise of the phase is the weights times the error of the client's ciphertext, plus little.
 /// Least squares over all coefficients whose noise is known: that of others is no number.
 pub(super) fn regress(error: &[f64], noise: &[f64]) -> Vec<f64> {
     let n = error.len();
-    let known: Vec<usize> = (0..n).filter(|&i| !noise[i].is_nan()).collect();
+    let indices: Vec<usize> = (0..n).filter(|&i| !noise[i].is_nan()).collect();
     let shifted = |i: usize, tap: usize| if i >= tap { error[i - tap] } else { -error[n + i - tap] };
     let mut system: Vec<Vec<f64>> = TAPS
         .iter()
         .map(|&row| {
-            let products = TAPS.iter().map(|&column| known.iter().map(|&i| shifted(i, row) * shifted(i, column)).sum());
-            let right: f64 = known.iter().map(|&i| shifted(i, row) * noise[i]).sum();
+            let products =
+                TAPS.iter().map(|&column| indices.iter().map(|&i| shifted(i, row) * shifted(i, column)).sum());
+            let right: f64 = indices.iter().map(|&i| shifted(i, row) * noise[i]).sum();
             products.chain([right]).collect()
         })
         .collect();
@@ -261,8 +262,8 @@ fn the_guard_bits_of_the_phase_are_uniform_only_under_a_uniform_mask() {
     write_reply(&parameters, &c0, &c1, &positions, &shares, &mut control);
     assert!(spread(&scene.session, &control) > 1000.0, "the noise shows in the control");
 
-    let ours = scene.reply(&positions);
-    let statistic = spread(&scene.session, &ours);
+    let reply = scene.reply(&positions);
+    let statistic = spread(&scene.session, &reply);
     assert!(statistic < 56.0, "chi-square {statistic}");
 }
 

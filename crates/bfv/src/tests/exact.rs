@@ -113,9 +113,9 @@ fn the_noise_of_the_phase_gives_the_weights_only_without_a_flood() {
     let recovered = regress(&scene.error, &control);
     assert!(worst(&scene, &recovered) < 16.0, "the attack works on the control: {recovered:?}");
 
-    let mut ours = c0.clone();
-    hide(&parameters, &mut ours, &positions, &mut crate::tests::prg(9));
-    let flooded = seen(&ours);
+    let mut reply_c0 = c0.clone();
+    hide(&parameters, &mut reply_c0, &positions, &mut crate::tests::prg(9));
+    let flooded = seen(&reply_c0);
     // Weights of 16 bits would have to show in noise of 70 bits.
     assert!(best(&scene, &regress(&scene.error, &flooded)) > 1e12);
 
@@ -174,7 +174,7 @@ fn the_guard_bits_of_an_exact_reply_hold_a_flood() {
 
     let modulus: f64 = parameters.primes().iter().map(|&p| p as f64).product();
     let flood = parameters.flood().most() as f64 / 3.0 * f64::from(parameters.reply_bits()).exp2() / modulus;
-    let ours = scene.reply(&positions);
-    let measured = deviation(&scene.session, &ours);
+    let reply = scene.reply(&positions);
+    let measured = deviation(&scene.session, &reply);
     assert!((0.95..1.05).contains(&(measured / flood)), "deviation {measured}, expected {flood}");
 }

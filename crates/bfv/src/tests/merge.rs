@@ -145,12 +145,12 @@ fn what_cannot_be_merged_is_refused() {
     assert!(wide.merging(3).is_none());
 
     let with = plain.merging(3).unwrap();
-    let (ours, other) = (Session::new(&with, 1), Session::new(&plain, 2));
-    for (session, levels, most) in [(&ours, 4, 3), (&ours, 0, 3), (&other, 1, 0)] {
+    let (first, second) = (Session::new(&with, 1), Session::new(&plain, 2));
+    for (session, levels, most) in [(&first, 4, 3), (&first, 0, 3), (&second, 1, 0)] {
         let refused = Merge::new(&session.public, levels).map(drop);
         assert_eq!(refused, Err(Misuse::NoMerging { levels, most }.into()));
     }
-    let mut merge = Merge::new(&ours.public, 1).unwrap();
+    let mut merge = Merge::new(&first.public, 1).unwrap();
     assert_eq!(merge.add(Sum::new(&plain)), Err(Misuse::ParametersDiffer.into()));
     for _ in 0..2 {
         merge.add(Sum::new(&with)).unwrap();

@@ -66,9 +66,9 @@ fn searching_for_a_weight_in_a_merged_reply_succeeds_only_without_an_encryption_
     write_reply(&parameters, &c0, &c1, &[9], &[12_345], &mut control);
     assert_eq!(search(&control), [-29], "the attack works on the control");
 
-    let mut ours = Vec::new();
-    bare.reply(&session.public, &[9], &mut super::prg(32), &mut ours).unwrap();
-    assert_eq!(search(&ours), [0_i64; 0]);
+    let mut reply = Vec::new();
+    bare.reply(&session.public, &[9], &mut super::prg(32), &mut reply).unwrap();
+    assert_eq!(search(&reply), [0_i64; 0]);
 }
 
 /// The client's own errors, each between zeros where merging leaves room for other sums' results, make the noise of a merged reply.
@@ -87,12 +87,12 @@ fn the_noise_of_a_merged_reply_gives_the_weights_only_without_a_uniform_mask() {
     let [c0, c1] = merged(&scene).randomise(&scene.session.public, &mut super::prg(34));
     let forward = |x: &Polynomial| x.clone().forward(parameters.ntts());
     let results: Vec<usize> = (0..parameters.degree()).step_by(step).collect();
-    let kept = |noise: Vec<f64>| -> Vec<f64> {
+    let first_results = |noise: Vec<f64>| -> Vec<f64> {
         noise.iter().enumerate().map(|(i, &x)| if i % step == 0 { x } else { f64::NAN }).collect()
     };
 
     let seen = noise(&parameters, &phase(&scene.session.secret, forward(&c0), &forward(&c1)));
-    let recovered = regress(&scene.error, &kept(seen));
+    let recovered = regress(&scene.error, &first_results(seen));
     assert!(worst(&scene, &recovered) < 64.0, "the attack works on the control: {recovered:?}");
 
     // The reply itself: the phase modulo 2^k, whose guard bits would hold the noise.

@@ -60,13 +60,13 @@ fn rows_of_a_panel_are_weighed_and_added_up() {
         let positions: Vec<usize> = (start..start + columns).collect();
         for (sum, masks) in sums.into_iter().zip(&masks) {
             let mut reply = Vec::new();
-            let own = sum.reply(&session.public, &positions, &mut random, &mut reply).unwrap();
-            let theirs = session.secret.open(&reply, &positions).unwrap();
-            for (column, (own, theirs)) in own.iter().zip(&theirs).enumerate() {
+            let server_shares = sum.reply(&session.public, &positions, &mut random, &mut reply).unwrap();
+            let client_shares = session.secret.open(&reply, &positions).unwrap();
+            for (column, (server, client)) in server_shares.iter().zip(&client_shares).enumerate() {
                 let product = (0..inner)
                     .fold(0_i64, |sum, row| sum.wrapping_add(masks[row].wrapping_mul(weights[row * columns + column])));
                 let expected = product.cast_unsigned() << guard;
-                let off = own.wrapping_add(*theirs).wrapping_sub(expected).wrapping_add(1) & ring;
+                let off = server.wrapping_add(*client).wrapping_sub(expected).wrapping_add(1) & ring;
                 assert!(off <= 2, "{blocks:?}, column {column}: off by {off} - 1");
             }
         }

@@ -22,9 +22,9 @@ fn digests(parameters: &Parameters) -> [u64; 4] {
         sum = merge.finish();
     }
     let (positions, mut reply): (Vec<usize>, _) = ((0..parameters.degree()).collect(), Vec::new());
-    let theirs = sum.reply(&session.public, &positions, &mut session.prg, &mut reply).unwrap();
-    let ours = session.secret.open(&reply, &positions).unwrap();
-    let shares: Vec<u8> = theirs.iter().chain(&ours).flat_map(|share| share.to_le_bytes()).collect();
+    let server_shares = sum.reply(&session.public, &positions, &mut session.prg, &mut reply).unwrap();
+    let client_shares = session.secret.open(&reply, &positions).unwrap();
+    let shares: Vec<u8> = server_shares.iter().chain(&client_shares).flat_map(|share| share.to_le_bytes()).collect();
     [&key, &ciphertext, &reply, &shares].map(|bytes| digest(bytes))
 }
 
