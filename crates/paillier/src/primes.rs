@@ -209,11 +209,11 @@ mod tests {
     fn the_sieve_keeps_what_has_no_small_factor() {
         let start = Integer::from(1_000_003_u64);
         let small = small_primes(100);
-        let kept = sieve(&start, &small);
+        let candidates = sieve(&start, &small);
         for i in 0..WINDOW as u64 {
             let half = 1_000_003 + 2 * i;
             let clean = |n: u64| small.iter().all(|&prime| !n.is_multiple_of(u64::from(prime)));
-            assert_eq!(kept.contains(&(i as u32)), clean(half) && clean(2 * half + 1), "{half}");
+            assert_eq!(candidates.contains(&(i as u32)), clean(half) && clean(2 * half + 1), "{half}");
         }
     }
 

@@ -53,10 +53,10 @@ impl PrivateKey {
         let proof = proof::prove(size, &n, &p, &q);
         let public = PublicKey::new(size, n, proof);
         let modulus = public.modulus();
-        let idempotent = |mine: &Integer, other: &Integer| {
-            let (mine, other) = (Zeroizing::new(multiply(mine, mine)), Zeroizing::new(multiply(other, other)));
-            let inverse = Zeroizing::new(invert(&other, &mine).expect("different primes"));
-            let product = Zeroizing::new(multiply(&other, &inverse));
+        let idempotent = |factor: &Integer, cofactor: &Integer| {
+            let [factor, cofactor] = [factor, cofactor].map(|prime| Zeroizing::new(multiply(prime, prime)));
+            let inverse = Zeroizing::new(invert(&cofactor, &factor).expect("different primes"));
+            let product = Zeroizing::new(multiply(&cofactor, &inverse));
             let mut lanes = Lanes::broadcast(&Zeroizing::new(to_limbs(product.as_words(), modulus.limbs())));
             modulus.enter(&mut lanes);
             modulus.enter(&mut lanes);
@@ -151,23 +151,23 @@ impl PrivateKey {
             .map(|numbers| {
                 let mut lanes = load(modulus.limbs(), numbers);
                 modulus.leave(&mut lanes);
-                let [mine, other] = [0, 1].map(|i| self.factors[i].decrypt(&lanes));
-                let pairs = mine.iter().zip(&other).take(numbers.len() / modulus.limbs());
-                pairs.map(|(mine, other)| self.combine(mine, other)).collect()
+                let [mod_p, mod_q] = [0, 1].map(|i| self.factors[i].decrypt(&lanes));
+                let pairs = mod_p.iter().zip(&mod_q).take(numbers.len() / modulus.limbs());
+                pairs.map(|(mod_p, mod_q)| self.combine(mod_p, mod_q)).collect()
             })
             .collect();
         Ok(decrypted.into_iter().flatten().collect())
     }
 
-    /// The number below `n` that is `mine` modulo `p` and `other` modulo `q` (Garner), as a signed one.
-    fn combine(&self, mine: &Integer, other: &Integer) -> Plaintext {
+    /// The number below `n` that is `residue_p` modulo `p` and `residue_q` modulo `q` (Garner), as a signed one.
+    fn combine(&self, residue_p: &Integer, residue_q: &Integer) -> Plaintext {
         let [p, q] = [self.factors[0].prime(), self.factors[1].prime()];
         let words = self.public.size().words();
-        let other_mod_p = Zeroizing::new(reduce(other, p));
-        let difference = Zeroizing::new(mine.sub_mod(&other_mod_p, &nonzero(p)));
+        let residue_q_mod_p = Zeroizing::new(reduce(residue_q, p));
+        let difference = Zeroizing::new(residue_p.sub_mod(&residue_q_mod_p, &nonzero(p)));
         let quotient = Zeroizing::new(difference.mul_mod(&self.inverse, &nonzero(p)));
-        let other = Zeroizing::new(resize(other, words));
-        let residue = Zeroizing::new(multiply(q, &quotient).wrapping_add(&*other));
+        let residue_q = Zeroizing::new(resize(residue_q, words));
+        let residue = Zeroizing::new(multiply(q, &quotient).wrapping_add(&*residue_q));
         let n = self.public.n();
         // All bits if the residue is above half of `n`, by the borrow of `(n >> 1) - residue`.
         let (_, borrow) = n.shr(1).borrowing_sub(&*residue, crypto_bigint::Limb::ZERO);

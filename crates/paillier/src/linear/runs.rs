@@ -20,12 +20,12 @@ impl<'a> Runs<'a> {
     /// Runs of `length` inputs, a divisor of a window's, of the windows in `range`.
     pub fn of(windows: &'a Windows, length: usize, range: Range<usize>) -> Self {
         let each = windows.inputs() / length;
-        let mut known = HashMap::new();
+        let mut indices = HashMap::new();
         let mut distinct = Vec::new();
         let mut places = Vec::with_capacity(range.len() * each);
         for run in range.flat_map(|window| windows.window(window).chunks_exact(length)) {
             let padding = run.iter().all(Option::is_none);
-            places.push((!padding).then(|| match known.entry(run) {
+            places.push((!padding).then(|| match indices.entry(run) {
                 Entry::Occupied(place) => *place.get(),
                 Entry::Vacant(free) => {
                     distinct.push(run);

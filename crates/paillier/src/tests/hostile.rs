@@ -132,12 +132,12 @@ fn private_keys_are_read_back_and_damaged_ones_are_not() -> Result<(), Error> {
 #[test]
 fn keys_do_not_mix() -> Result<(), Error> {
     let other = PrivateKey::generate_from(SIZE, &mut Prg::from_seed(&Seed::from_bytes([3; 16])))?;
-    let mut mine = KEY.encrypt(&plaintexts(&[1]))?;
-    let theirs = other.encrypt(&plaintexts(&[1]))?;
+    let mut ciphertexts = KEY.encrypt(&plaintexts(&[1]))?;
+    let foreign = other.encrypt(&plaintexts(&[1]))?;
     let differ = |result: Result<(), Error>| matches!(result, Err(Error::Misuse(Misuse::KeysDiffer)));
-    assert!(differ(mine.add(&theirs)));
-    assert!(differ(mine.append(theirs.clone())));
-    assert!(differ(mine.randomize(other.noise(1)?)));
-    assert!(differ(KEY.decrypt(&theirs).map(|_| ())));
+    assert!(differ(ciphertexts.add(&foreign)));
+    assert!(differ(ciphertexts.append(foreign.clone())));
+    assert!(differ(ciphertexts.randomize(other.noise(1)?)));
+    assert!(differ(KEY.decrypt(&foreign).map(|_| ())));
     Ok(())
 }
