@@ -32,7 +32,7 @@ fn main() {
     let weights: Vec<i64> = (0..layer.weights() as i64).map(|i| i % 255 - 127).collect();
     let mut codes = Vec::new();
     Hiding::new(&setup).deal(ring, weights.len(), &mut codes).expect("a vector takes everything");
-    let (own, _) =
+    let (half, _) =
         Setup::new(Role::Server, &setup.server).hide(ring, &weights, &mut &codes[..]).expect("codes for all");
     let mut body = Vec::new();
     let mut nothing = io::sink();
@@ -48,11 +48,11 @@ fn main() {
     let mut party = Party::new(&key, &mut channel, &seeds.server, &mut body, b"layer");
     let mask = party.masks(shape.inputs(1)).expect("a body");
     let start = Instant::now();
-    let prepared = layer.prepare(&mut party, &own, &mask).expect("a body");
+    let prepared = layer.prepare(&mut party, &half, &mask).expect("a body");
     println!("offline {:.3} s", start.elapsed().as_secs_f64());
     let opened = vec![12_345_678_901; shape.inputs(1)];
     let start = Instant::now();
-    black_box(layer.finish(prepared, &own, &opened));
+    black_box(layer.finish(prepared, &half, &opened));
     println!("online {:.3} s at the server", start.elapsed().as_secs_f64());
     let start = Instant::now();
     black_box(shape.apply(&opened, &weights, 1, ring));

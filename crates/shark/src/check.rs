@@ -70,8 +70,8 @@ pub(crate) fn agree(
             accept(&receive(channel)?, Role::Server, session, &commitment, digest)
         }),
         Role::Server => {
-            let theirs = receive(channel)?;
-            turns.take(&mut || accept(&theirs, Role::Client, session, &commitment, digest))?;
+            let peer_opening = receive(channel)?;
+            turns.take(&mut || accept(&peer_opening, Role::Client, session, &commitment, digest))?;
             channel.send(&opening).map_err(Error::CheckCut)?;
             channel.flush().map_err(Error::CheckCut)
         }

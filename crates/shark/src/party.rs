@@ -167,9 +167,9 @@ impl<'a> Party<'a> {
     pub(crate) fn open_owned(&mut self, mut masked: Values) -> Result<Vec<u128>, Error> {
         let [opened, codes] = &mut masked.parts;
         opened.iter_mut().for_each(|share| *share = share.to_le());
-        let theirs = self.exchange(bytemuck::must_cast_slice(opened))?;
-        for (own, theirs) in opened.iter_mut().zip(theirs.as_chunks().0) {
-            *own = u128::from_le(*own).wrapping_add(u128::from_le_bytes(*theirs));
+        let reply = self.exchange(bytemuck::must_cast_slice(opened))?;
+        for (sum, reply) in opened.iter_mut().zip(reply.as_chunks().0) {
+            *sum = u128::from_le(*sum).wrapping_add(u128::from_le_bytes(*reply));
         }
         self.transcript.values(&self.key, codes, opened);
         Ok(std::mem::take(opened))
@@ -182,9 +182,9 @@ impl<'a> Party<'a> {
     pub fn open_bits(&mut self, masked: &TaggedBits) -> Result<Bits, Error> {
         let mut opened = masked.shares();
         let message = self.exchange(&opened.to_bytes())?;
-        let theirs = Bits::from_bytes(&message, masked.len())?;
-        self.ensure_padding(theirs.to_bytes() == message)?;
-        opened.xor_assign(&theirs);
+        let reply = Bits::from_bytes(&message, masked.len())?;
+        self.ensure_padding(reply.to_bytes() == message)?;
+        opened.xor_assign(&reply);
         self.transcript.bits(&self.key, masked, &opened);
         Ok(opened)
     }
@@ -209,9 +209,9 @@ impl<'a> Party<'a> {
         if self.failed {
             return Err(Error::Failed);
         }
-        let theirs = self.channel.exchange(message);
-        self.failed = theirs.is_err();
-        Ok(theirs?)
+        let reply = self.channel.exchange(message);
+        self.failed = reply.is_err();
+        Ok(reply?)
     }
 
     /// Sends to the peer outside an exchange, without waiting for more to send.

@@ -18,7 +18,7 @@ fn masks() -> Material {
 }
 
 fn misbehaved(result: &Result<(), Error>, how: PeerMisbehaved) -> bool {
-    matches!(result, Err(Error::PeerMisbehaved(found)) if *found == how)
+    matches!(result, Err(Error::PeerMisbehaved(fault)) if *fault == how)
 }
 
 /// Opens masks, where `cheater` adds `error` to a value and `error` times its guess of `Delta` to the code. Returns whether
@@ -135,18 +135,18 @@ fn a_server_that_waits_for_the_digest_cannot_repeat_it() {
     let [commitment, opening] = CHECK_BYTES;
     // It repeats both messages of the client.
     let echoed = against_rushing_server(|channel| {
-        let theirs = channel.recv(commitment).expect("a commitment");
-        channel.send(&theirs).expect("a link");
-        let theirs = channel.recv(opening).expect("an opening");
-        channel.send(&theirs).expect("a link");
+        let message = channel.recv(commitment).expect("a commitment");
+        channel.send(&message).expect("a link");
+        let message = channel.recv(opening).expect("an opening");
+        channel.send(&message).expect("a link");
     });
     assert!(misbehaved(&echoed, PeerMisbehaved::Commitment), "{echoed:?}");
     // It commits to something and repeats the digest with a salt of its own.
     let changed = against_rushing_server(|channel| {
         channel.send(&[7; CHECK_BYTES[0]]).expect("a link");
         channel.recv(commitment).expect("a commitment");
-        let theirs = channel.recv(opening).expect("an opening");
-        channel.send(&[&theirs[..32], &[9; 32]].concat()).expect("a link");
+        let message = channel.recv(opening).expect("an opening");
+        channel.send(&[&message[..32], &[9; 32]].concat()).expect("a link");
     });
     assert!(misbehaved(&changed, PeerMisbehaved::Commitment), "{changed:?}");
 }

@@ -24,12 +24,12 @@ fn check(layer: Layer, inputs: usize, bits: u32, seed: u64, plain: impl Fn(&[u64
     assert_eq!(material.bodies[1].len(), 16 * inputs + layer.key_bytes().of(Role::Server));
     let [client, server] = hide(&material, ring, &[&weights, &bias]);
     let results = material.run(|mut party| {
-        let own = match party.role() {
+        let half = match party.role() {
             Role::Client => &client,
             Role::Server => &server,
         };
         let x = input(&mut party, &x, ring)?;
-        Ok(multiply(&mut party, &layer, &own[0], &x)?.add(&own[1].values()))
+        Ok(multiply(&mut party, &layer, &half[0], &x)?.add(&half[1].values()))
     });
     let expected: Vec<u64> =
         plain(&x, &weights).iter().zip(&bias).map(|(z, b)| ring.reduce(z.wrapping_add(*b as u64))).collect();

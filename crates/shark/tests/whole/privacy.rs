@@ -92,7 +92,7 @@ fn an_output_shows_the_client_no_bit_above_its_ring_and_the_server_none() {
         let sums = numbers(forth).zip(numbers(back)).map(|(a, b)| a.wrapping_add(b));
         assert!(is_balanced(128, numbers(forth)) && is_balanced(128, sums));
         // What is left at the client when it takes its own mask away.
-        let seen = share.iter().zip(numbers(back)).map(|(own, theirs)| own.wrapping_add(theirs));
+        let seen = share.iter().zip(numbers(back)).map(|(x, y)| x.wrapping_add(y));
         assert!(seen.clone().all(|y| ring.reduce(y as u64) == ring.reduce(value as u64)));
         assert!(is_balanced(91, seen.map(|y| y >> 37)));
     }

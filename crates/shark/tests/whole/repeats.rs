@@ -104,27 +104,27 @@ fn solve(runs: &[Seen]) -> Vec<[f64; OUTPUTS]> {
         runs.iter().map(|run| std::array::from_fn(|k| (run.output[k] - runs[0].output[k]) as f64)).collect();
     // For each unit, in which runs it rounds up by the threshold found so far.
     let mut carries = vec![vec![0.0; runs.len()]; HIDDEN];
-    let mut found: Vec<usize> = Vec::new();
+    let mut units: Vec<usize> = Vec::new();
     for _ in 0..40 {
         for unit in 0..HIDDEN {
-            let others: Vec<usize> = found.iter().copied().filter(|other| *other != unit).collect();
+            let others: Vec<usize> = units.iter().copied().filter(|other| *other != unit).collect();
             let (_, rest) = fit(&carries, &others, &outputs);
             if largest(&rest) < 1e-6 {
                 continue;
             }
             let (threshold, gain) = best_threshold(runs, unit, &rest);
             carries[unit] = runs.iter().map(|run| f64::from(run.low[unit] < threshold)).collect();
-            if gain > 0.0 && !found.contains(&unit) {
-                found.push(unit);
+            if gain > 0.0 && !units.contains(&unit) {
+                units.push(unit);
             }
         }
-        if largest(&fit(&carries, &found, &outputs).1) < 0.4 {
+        if largest(&fit(&carries, &units, &outputs).1) < 0.4 {
             break;
         }
     }
-    let (factors, _) = fit(&carries, &found, &outputs);
+    let (factors, _) = fit(&carries, &units, &outputs);
     let mut weights = vec![[0.0; OUTPUTS]; HIDDEN];
-    found.iter().zip(factors).for_each(|(unit, factor)| weights[*unit] = factor);
+    units.iter().zip(factors).for_each(|(unit, factor)| weights[*unit] = factor);
     weights
 }
 
@@ -190,9 +190,10 @@ fn largest(rest: &[[f64; OUTPUTS]]) -> f64 {
 
 /// How many of the units that pass their ReLU have all their weights found, and how many there are.
 fn recovered(victim: &Victim, runs: &[Seen]) -> (usize, usize) {
-    let found = solve(runs);
+    let weights = solve(runs);
     let active: Vec<usize> = (0..HIDDEN).filter(|j| victim.hidden()[*j] >> DROPPED > 0).collect();
-    let right = |j: &&usize| (0..OUTPUTS).all(|k| found[**j][k].round() as i64 == victim.weights[1][OUTPUTS * **j + k]);
+    let right =
+        |j: &&usize| (0..OUTPUTS).all(|k| weights[**j][k].round() as i64 == victim.weights[1][OUTPUTS * **j + k]);
     (active.iter().filter(right).count(), active.len())
 }
 

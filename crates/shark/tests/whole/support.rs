@@ -122,8 +122,8 @@ impl Case<'_> {
         let rounds = 1 + self.messages.len();
         // The client receives no input, and turns once more in a check.
         assert_eq!([client.1.rounds, server.1.rounds].map(|rounds| rounds as usize), [rounds + 2, rounds + 2]);
-        let sent = |own: usize| {
-            own + 5 + 16 * count + 5 + self.messages.iter().map(|bytes| bytes + 5).sum::<usize>() + 32 + 5 + 64 + 5
+        let sent = |header: usize| {
+            header + 5 + 16 * count + 5 + self.messages.iter().map(|bytes| bytes + 5).sum::<usize>() + 32 + 5 + 64 + 5
         };
         assert_eq!(client.1.bytes_sent as usize, sent(self.input.packed_bytes(count)), "bytes that the client sends");
         assert_eq!(server.1.bytes_sent as usize, sent(0) - 5, "bytes that the server sends");
@@ -154,8 +154,8 @@ pub fn hide(material: &Material, ring: Modulus, weights: &[&[i64]]) -> [Vec<Weig
     let mut client = Setup::new(Role::Client, &material.setup.client);
     let mut body = &codes[..];
     let halves = weights.iter().map(|weights| {
-        let (own, message) = server.hide(ring, weights, &mut body as &mut dyn Source).expect("codes for all");
-        (client.take(ring, weights.len(), &message).expect("an honest message"), own)
+        let (server_half, message) = server.hide(ring, weights, &mut body as &mut dyn Source).expect("codes for all");
+        (client.take(ring, weights.len(), &message).expect("an honest message"), server_half)
     });
     let (client, server) = halves.unzip();
     assert!(body.is_empty());
