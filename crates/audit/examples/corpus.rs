@@ -86,27 +86,27 @@ fn encrypted(prg: &mut Prg) -> Result<(), Failure> {
 /// Sessions of suites `gmw` and `fss`, with and without a dealer.
 fn sessions() -> Result<(), Failure> {
     let folders = [tempfile::tempdir()?, tempfile::tempdir()?];
-    let [ours, theirs] = &folders;
+    let [client_folder, server_folder] = &folders;
     let mut catalog = Catalog::default();
     catalog.add(sharing::load(PUBLIC.to_vec(), PRIVATE)?);
     let dealer = Arc::new(registry::dealer(1 << 30, Duration::from_secs(60))?);
     let links: Arc<Mutex<Vec<Arc<Mutex<Transcript>>>>> = Arc::default();
-    let (heard, kept) = (Arc::clone(&links), Arc::clone(&dealer));
+    let (transcripts, shared_dealer) = (Arc::clone(&links), Arc::clone(&dealer));
     let connect = privet_suites::session::Connect::new(move || {
         let (near, far, transcript) = record::pair();
-        heard.lock().expect("no panic").push(transcript);
-        let dealer = Arc::clone(&kept);
+        transcripts.lock().expect("no panic").push(transcript);
+        let dealer = Arc::clone(&shared_dealer);
         thread::spawn(move || dealer.serve(far).map(|_| ()));
         Ok(near)
     });
-    let server =
-        registry::server(catalog, Store::open(theirs.path())?, Policy::unrestricted())?.with_dealer(connect.clone());
+    let server = registry::server(catalog, Store::open(server_folder.path())?, Policy::unrestricted())?
+        .with_dealer(connect.clone());
     for options in [Options::from(Rounds::Linear), Options::dealt().last().ok_or("an option")?] {
         let plan = Plan::new(Program::parse(PUBLIC)?, options)?;
         let (near, far, transcript) = record::pair();
         thread::scope(|scope| -> Result<(), Failure> {
             scope.spawn(|| server.serve(far, &mut Silent, &mut |_| ()));
-            let mut client = Client::new(near, Store::open(ours.path())?)?.with_dealer(connect.clone());
+            let mut client = Client::new(near, Store::open(client_folder.path())?)?.with_dealer(connect.clone());
             client.describe(None, None)?;
             let (id, _) = client.prepare(&plan, &mut Silent)?;
             let len = plan.program().value(plan.program().inputs()[0].value).len();

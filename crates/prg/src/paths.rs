@@ -147,9 +147,9 @@ mod tests {
                 let (mut nodes, mut sums) = (roots.clone(), start.clone());
                 aes.walk(&mut nodes, &paths, levels, &words, &mut sums);
                 for i in 0..trees {
-                    let own: Vec<Block> =
+                    let tree_words: Vec<Block> =
                         (0..levels).map(|l| Block::from_le_bytes(words[place(i, trees, l, levels)])).collect();
-                    let (node, sum) = slow_walk(roots[i], paths[i], &own);
+                    let (node, sum) = slow_walk(roots[i], paths[i], &tree_words);
                     prop_assert_eq!((nodes[i], sums[i]), (node, start[i] ^ sum));
                 }
             }
@@ -165,11 +165,11 @@ mod tests {
                 let mut leaves = vec![[7; 2]; trees * row];
                 aes.leaves(&roots, levels, &words, &mut leaves);
                 for (i, leaves) in leaves.chunks(row).enumerate() {
-                    let own: Vec<Block> =
+                    let tree_words: Vec<Block> =
                         (0..levels).map(|l| Block::from_le_bytes(words[place(i, trees, l, levels)])).collect();
                     for (j, leaf) in leaves.iter().enumerate() {
-                        let (node, _) = slow_walk(roots[i], j as u64, &own[..levels - 1]);
-                        let expected = slow_hash(node) ^ if node & 1 == 1 { own[levels - 1] } else { 0 };
+                        let (node, _) = slow_walk(roots[i], j as u64, &tree_words[..levels - 1]);
+                        let expected = slow_hash(node) ^ if node & 1 == 1 { tree_words[levels - 1] } else { 0 };
                         prop_assert_eq!(Block::from(leaf[0]) | Block::from(leaf[1]) << 64, expected);
                     }
                 }
@@ -187,10 +187,10 @@ mod tests {
                 let (mut nodes, mut words) = (roots.clone(), vec![[0; 16]; trees * levels]);
                 aes.plant(&mut nodes, &differences, &paths, levels, &mut words);
                 for i in 0..trees {
-                    let own: Vec<Block> =
+                    let tree_words: Vec<Block> =
                         (0..levels).map(|l| Block::from_le_bytes(words[place(i, trees, l, levels)])).collect();
                     let ends = |path| {
-                        [slow_walk(roots[i], path, &own).0, slow_walk(roots[i] ^ differences[i], path, &own).0]
+                        [roots[i], roots[i] ^ differences[i]].map(|root| slow_walk(root, path, &tree_words).0)
                     };
                     let [here, there] = ends(paths[i]);
                     prop_assert_eq!((nodes[i], here ^ there), (here, differences[i]));

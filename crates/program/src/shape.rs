@@ -134,10 +134,10 @@ pub(crate) fn argmax(x: &[usize], axis: usize, keepdims: bool) -> Result<Shape, 
 /// The shape of products of matrices, a pair for each index of the first axis.
 pub(crate) fn matmul(x: &[usize], y: &[usize]) -> Result<Shape, String> {
     let misfit = || format!("{x:?} and {y:?} are no pairs of matrices that multiply");
-    let (&[batch, rows, inner], &[others, depth, columns]) = (x, y) else { return Err(misfit()) };
+    let (&[batch, rows, inner], &[other_batch, depth, columns]) = (x, y) else { return Err(misfit()) };
     let terms = [batch, rows, inner, columns].iter().try_fold(1usize, |product, &size| product.checked_mul(size));
     match terms {
-        _ if batch != others || inner != depth => Err(misfit()),
+        _ if batch != other_batch || inner != depth => Err(misfit()),
         Some(..=MAX_TERMS) => Ok(vec![batch, rows, columns]),
         _ => Err(format!("the products of {x:?} with {y:?} take more than {MAX_TERMS} multiplications")),
     }

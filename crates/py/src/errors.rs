@@ -39,9 +39,9 @@ pub(crate) fn misuse(problem: impl Into<String>) -> Error {
 
 /// A time to wait, of a year at most: callers may have it from a peer. Fails with [`Error::Misuse`] if it is negative
 /// or no number.
-pub(crate) fn duration(given: f64) -> Result<Duration, Failure> {
-    let most = if given > MOST_SECONDS { MOST_SECONDS } else { given };
-    let none = |_| misuse(format!("{given} seconds are no time to wait"));
+pub(crate) fn duration(seconds: f64) -> Result<Duration, Failure> {
+    let most = if seconds > MOST_SECONDS { MOST_SECONDS } else { seconds };
+    let none = |_| misuse(format!("{seconds} seconds are no time to wait"));
     Ok(Duration::try_from_secs_f64(most).map_err(none)?)
 }
 

@@ -188,20 +188,20 @@ mod tests {
     proptest! {
         #[test]
         fn shared_bits_choose_a_line_up_to_a_sign(
-            values in prop::collection::vec(any::<[i64; 2]>(), 128), theirs: [u64; 2], at in 0_usize..128,
+            values in prop::collection::vec(any::<[i64; 2]>(), 128), server_bits: [u64; 2], at in 0_usize..128,
             index in 0_usize..1000, rises: bool, bits in 29_u32..38,
         ) {
             let (ring, step) = (Modulus::new(bits), 3);
             let [slopes, offsets] = [0, 1].map(|i| values.iter().map(|pair| pair[i]).collect::<Vec<i64>>());
             let lines = Lines::new(&slopes, &offsets, step, rises, ring);
-            let mut ours = theirs;
-            ours[at / 64] ^= 1 << (at % 64);
+            let mut client_bits = server_bits;
+            client_bits[at / 64] ^= 1 << (at % 64);
             let line = (index + 128 - at) % 128;
             let mut sums = [[0; 2]; 2];
-            lines.chosen(&[ours, theirs].concat(), &[index as u64; 2], &mut sums);
-            let [mine, other] = sums;
-            let sign = if ours[at / 64] >> (at % 64) & 1 == 1 { 1 } else { u64::MAX };
-            let [slope, at_zero] = [0, 1].map(|part| mine[part].wrapping_sub(other[part]).wrapping_mul(sign));
+            lines.chosen(&[client_bits, server_bits].concat(), &[index as u64; 2], &mut sums);
+            let [first, second] = sums;
+            let sign = if client_bits[at / 64] >> (at % 64) & 1 == 1 { 1 } else { u64::MAX };
+            let [slope, at_zero] = [0, 1].map(|part| first[part].wrapping_sub(second[part]).wrapping_mul(sign));
             for d in 0..1 << step {
                 let value = slope.wrapping_mul(((line << step) + d) as u64).wrapping_add(at_zero);
                 let expected = slopes[line].wrapping_mul(d as i64).wrapping_add(offsets[line]) as u64;

@@ -118,8 +118,8 @@ pub fn winners<T: Copy>(left: &[T], sizes: &[(usize, usize)], gains: &[T], add: 
         let size = if size.is_multiple_of(2) { groups.len() } else { size };
         for group in groups.chunks(size.max(1)) {
             let (pairs, alone) = group.as_chunks::<2>();
-            let (own, after) = gains.split_at(pairs.len());
-            winners.extend(pairs.iter().zip(own).map(|([_, b], gain)| add(*b, *gain)));
+            let (pair_gains, after) = gains.split_at(pairs.len());
+            winners.extend(pairs.iter().zip(pair_gains).map(|([_, b], gain)| add(*b, *gain)));
             winners.extend(alone);
             gains = after;
         }

@@ -129,13 +129,13 @@ pub(super) fn select(bits: &[u64], tables: [&[u64]; 2]) -> [[u64; 64]; 2] {
 
 #[inline(always)]
 pub(super) fn compare(numbers: &[u64], digit: Digit, [low, high]: [&[u64]; 2], [less, equal]: [&mut [u64]; 2]) {
-    let kept = u64::MAX >> (64 - (1 << digit.bits.min(6)));
+    let mask = u64::MAX >> (64 - (1 << digit.bits.min(6)));
     let words = less.iter_mut().zip(equal);
     for (word, ((less, equal), numbers)) in words.zip(numbers.chunks(64)).enumerate() {
         (*less, *equal) = (0, 0);
         for (i, number) in numbers.iter().enumerate() {
             let at = (number >> digit.low) as u32 & ((1 << digit.bits) - 1);
-            let low = low[64 * word + i] >> digit.offset & kept;
+            let low = low[64 * word + i] >> digit.offset & mask;
             let high = high.get(64 * word + i).copied().unwrap_or(0);
             // Shifts by 64 and more leave nothing: the second one is of `at` below 64, the third of others.
             let first = low.unbounded_shr(at)

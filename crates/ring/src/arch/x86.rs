@@ -232,7 +232,7 @@ fn compare_256(numbers: &[u64], digit: Digit, tables: [&[u64]; 2], out: [&mut [u
 /// As the portable code; shifts by more than a word leave nothing here, too.
 #[target_feature(enable = "avx512f,avx512vpopcntdq")]
 fn compare_512(numbers: &[u64], digit: Digit, [low, high]: [&[u64]; 2], [less, equal]: [&mut [u64]; 2]) {
-    let kept = _mm512_set1_epi64((u64::MAX >> (64 - (1 << digit.bits.min(6)))).cast_signed());
+    let mask = _mm512_set1_epi64((u64::MAX >> (64 - (1 << digit.bits.min(6)))).cast_signed());
     let digits = _mm512_set1_epi64((1 << digit.bits) - 1);
     let [first_bit, offset] = [digit.low, digit.offset].map(|bits| _mm_cvtsi32_si128(bits.cast_signed()));
     let (one, word) = (_mm512_set1_epi64(1), _mm512_set1_epi64(64));
@@ -243,7 +243,7 @@ fn compare_512(numbers: &[u64], digit: Digit, [low, high]: [&[u64]; 2], [less, e
         let (mut smaller, mut same) = ([0; 8], [0; 8]);
         for (i, (smaller, same)) in smaller.iter_mut().zip(&mut same).enumerate() {
             let at = _mm512_and_si512(_mm512_srl_epi64(load(eight(numbers, i)), first_bit), digits);
-            let low = _mm512_and_si512(_mm512_srl_epi64(load(eight(&low_blocks[block], i)), offset), kept);
+            let low = _mm512_and_si512(_mm512_srl_epi64(load(eight(&low_blocks[block], i)), offset), mask);
             let mut first = _mm512_srlv_epi64(low, at);
             let mut behind = first;
             if let Some(high) = high_blocks.get(block) {
@@ -274,20 +274,20 @@ fn pack_512(out: &mut [u8], values: &[u64], bits: u32) {
         return portable::pack(out, values, bits);
     }
     let (shifts, _) = places(bits);
-    let (mut sources, mut kept) = ([[0u8; 64]; 2], [0u64; 2]);
+    let (mut sources, mut masks) = ([[0u8; 64]; 2], [0u64; 2]);
     for lane in 0..8 {
         let (first, last) = (lane * bits as usize / 8, ((lane + 1) * bits as usize - 1) / 8);
         for (i, source) in sources[lane % 2][first..=last].iter_mut().enumerate() {
             *source = (8 * lane + i) as u8;
-            kept[lane % 2] |= 1 << (first + i);
+            masks[lane % 2] |= 1 << (first + i);
         }
     }
     let sources = [load_bytes(&sources[0]), load_bytes(&sources[1])];
     let (groups, rest) = values.as_chunks::<8>();
     for (group, out) in groups.iter().zip(out.chunks_exact_mut(bits as usize)) {
         let placed = _mm512_sllv_epi64(load(group), shifts);
-        let even = _mm512_maskz_permutexvar_epi8(kept[0], sources[0], placed);
-        let odd = _mm512_maskz_permutexvar_epi8(kept[1], sources[1], placed);
+        let even = _mm512_maskz_permutexvar_epi8(masks[0], sources[0], placed);
+        let odd = _mm512_maskz_permutexvar_epi8(masks[1], sources[1], placed);
         let packed = _mm512_or_si512(even, odd);
         // SAFETY: the mask admits the `bits` bytes that `out` has.
         unsafe { _mm512_mask_storeu_epi8(out.as_mut_ptr().cast(), (1 << bits) - 1, packed) };

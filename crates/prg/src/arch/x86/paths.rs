@@ -173,9 +173,9 @@ fn plant(round_keys: &[Block; 11], work: &mut Plant, words: &mut [[[u8; 16]; GRO
             for i in 0..VECTORS / 2 {
                 let (node, difference) = (load(&nodes[half + i]), load(&differences[half + i]));
                 let hashed = _mm512_xor_si512(outer[i], mixed[i]);
-                let theirs = _mm512_xor_si512(outer[VECTORS / 2 + i], mixed[VECTORS / 2 + i]);
+                let peer_hashed = _mm512_xor_si512(outer[VECTORS / 2 + i], mixed[VECTORS / 2 + i]);
                 let left_turn = _mm512_testn_epi64_mask(doubled(&work.paths, half + i), turn);
-                let both = _mm512_xor_si512(hashed, theirs);
+                let both = _mm512_xor_si512(hashed, peer_hashed);
                 // The child off the path becomes the same for both parties.
                 let word = _mm512_mask_xor_epi64(both, left_turn, both, difference);
                 store_bytes(words, half + i, word);
