@@ -302,7 +302,7 @@ pub struct SessionState(HashMap<TypeId, Box<dyn Any + Send>>);
 impl SessionState {
     /// What is kept of this type, new at first.
     pub fn of<T: Default + Send + 'static>(&mut self) -> &mut T {
-        let kept = self.0.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(T::default()));
-        kept.downcast_mut().expect("what is kept under a type is of that type")
+        let value = self.0.entry(TypeId::of::<T>()).or_insert_with(|| Box::new(T::default()));
+        value.downcast_mut().expect("what is kept under a type is of that type")
     }
 }

@@ -293,7 +293,7 @@ fn a_toy_suite_prepares_stores_and_infers_as_any_other() {
         let ids = [(); 2].map(|()| client.prepare(&*plan, &mut Silent).expect("material").0);
         assert_eq!(client.ready(&*plan).expect("a list").len(), 2);
         let named = client.infer(&*plan, &ids[1], std::slice::from_ref(&input), &mut Silent).expect("an answer");
-        let (id, next) = client
+        let (id, second) = client
             .infer_next(&*plan, std::slice::from_ref(&input), &mut Silent)
             .expect("an answer")
             .expect("an entry is left");
@@ -303,7 +303,7 @@ fn a_toy_suite_prepares_stores_and_infers_as_any_other() {
         assert!(matches!(again, Err(Error::Store(StoreError::Spent { .. }))));
         let unprepared = client.infer_unprepared(&*plan, std::slice::from_ref(&input), &mut Silent);
         assert!(matches!(unprepared, Err(Error::Misuse(_))));
-        [named.0, next.0]
+        [named.0, second.0]
     });
     ended.expect("a goodbye");
     assert_eq!(outputs.map(|outputs| outputs[0].clone()), [(); 2].map(|()| expected(&input)));

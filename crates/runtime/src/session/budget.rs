@@ -67,8 +67,8 @@ impl Budget {
             return None;
         }
         while used.resting + used.promised + bytes > self.0.bytes {
-            let left = end.checked_duration_since(Instant::now())?;
-            (used, _) = self.0.changed.wait_timeout(used, left).unwrap_or_else(PoisonError::into_inner);
+            let patience = end.checked_duration_since(Instant::now())?;
+            (used, _) = self.0.changed.wait_timeout(used, patience).unwrap_or_else(PoisonError::into_inner);
         }
         used.promised += bytes;
         Some(Promise { budget: self.clone(), bytes })

@@ -17,7 +17,7 @@ pub struct Served {
     public: Vec<u8>,
     program: Program,
     weights: Arc<Weights>,
-    kept: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
+    caches: Mutex<HashMap<TypeId, Arc<dyn Any + Send + Sync>>>,
     plans: Mutex<BTreeMap<String, Arc<dyn SuitePlan>>>,
 }
 
@@ -35,7 +35,7 @@ impl Served {
     /// As [`Served::new`] of halves that were read.
     pub fn with_weights(public: Vec<u8>, program: Program, weights: Weights) -> Self {
         let weights = Arc::new(weights);
-        Self { public, program, weights, kept: Mutex::default(), plans: Mutex::default() }
+        Self { public, program, weights, caches: Mutex::default(), plans: Mutex::default() }
     }
 
     /// The program.
@@ -59,12 +59,12 @@ impl Served {
     /// # Errors
     /// What `make` fails with.
     pub fn keep<T: Send + Sync + 'static>(&self, make: impl FnOnce() -> Result<T, Error>) -> Result<Arc<T>, Error> {
-        let mut kept = lock(&self.kept);
-        let kept = match kept.entry(TypeId::of::<T>()) {
+        let mut caches = lock(&self.caches);
+        let cache = match caches.entry(TypeId::of::<T>()) {
             std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
             std::collections::hash_map::Entry::Vacant(entry) => entry.insert(Arc::new(make()?)),
         };
-        Ok(Arc::clone(kept).downcast().expect("what is kept under a type is of that type"))
+        Ok(Arc::clone(cache).downcast().expect("what is kept under a type is of that type"))
     }
 
     /// The plan of a label, if there is such a suite; made when it is first asked for.

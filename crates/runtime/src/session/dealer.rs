@@ -47,8 +47,8 @@ impl Connect {
         let timeout = *self.timeout.lock().unwrap_or_else(PoisonError::into_inner);
         loop {
             // Others may use the way meanwhile.
-            let next = self.idle().pop();
-            let Some((since, mut channel)) = next else { break };
+            let link = self.idle().pop();
+            let Some((since, mut channel)) = link else { break };
             let usual = channel.timeout();
             channel.set_timeout(GREETING.min(usual));
             // The dealer may have ended it meanwhile.
@@ -119,11 +119,11 @@ pub(super) fn ask(
     (plan, public): (&dyn SuitePlan, Option<&[u8]>),
     id: &MaterialId,
     other: String,
-    kept: &[KeptSetup],
+    setups: &[KeptSetup],
 ) -> Result<(), Error> {
     let half = if public.is_some() { Half::Server } else { Half::Client };
     let (program, suite) = (plan.program().hash().to_string(), plan.label());
-    let kept = kept.iter().map(|kept| Kept { name: kept.name.clone(), proof: setup_proof(&kept.seed) }).collect();
+    let kept = setups.iter().map(|setup| Kept { name: setup.name.clone(), proof: setup_proof(&setup.seed) }).collect();
     messages::send(dealer, &Ask { half, material: id.clone(), other, program, suite, kept })?;
     if let Some(public) = public {
         dealer.send(public)?;
@@ -361,14 +361,14 @@ impl Dealer {
             let names = names.each_ref().map(String::as_str);
             SetupSeeds::derive(&self.secret, names, &parties[0].ask.program, name)
         };
-        let known = parties[0].ask.kept.iter().map(|kept| derive(&kept.name)).find(|setup| {
+        let seeds = parties[0].ask.kept.iter().map(|kept| derive(&kept.name)).find(|setup| {
             let seeds = [&setup.seeds.client, &setup.seeds.server];
             parties.iter().zip(seeds).all(|(party, seed)| {
                 let proof = setup_proof(seed);
                 party.ask.kept.iter().any(|kept| kept.name == setup.name && kept.proof == proof)
             })
         });
-        if let Some(seeds) = known {
+        if let Some(seeds) = seeds {
             return Ok(DealtSetup { seeds, is_new: false });
         }
         let mut name = [0; 16];

@@ -56,12 +56,12 @@ impl KeptWeights {
     pub(super) fn open(store: &Store, path: &Path, name: &str) -> Result<Self, Error> {
         let (store, path) = (store.checked(), path.to_owned());
         let text = "another session received other weights of this program meanwhile: prepare again";
-        let other = || Error::Misuse(text.into());
-        let mut file = store.open_file(&path)?.ok_or_else(other)?;
+        let misfit = || Error::Misuse(text.into());
+        let mut file = store.open_file(&path)?.ok_or_else(misfit)?;
         let mut actual = [0; NAME];
         file.read_exact(&mut actual).map_err(|error| io(&path, error))?;
         if actual != name.as_bytes() {
-            return Err(other());
+            return Err(misfit());
         }
         Ok(Self { file, store, path })
     }

@@ -107,8 +107,8 @@ pub(super) struct Accepted {
 /// # Errors
 /// [`PeerMisbehaved::NotPrivet`] or [`PeerMisbehaved::Version`]; [`Error::Channel`].
 pub fn greet(channel: &mut Channel) -> Result<(), Error> {
-    let theirs = channel.exchange(&greeting())?;
-    check(&theirs)
+    let message = channel.exchange(&greeting())?;
+    check(&message)
 }
 
 /// Waits for a greeting, and checks it.
@@ -116,8 +116,8 @@ pub fn greet(channel: &mut Channel) -> Result<(), Error> {
 /// # Errors
 /// As [`greet`].
 pub(super) fn hear_greeting(channel: &mut Channel) -> Result<(), Error> {
-    let theirs = channel.recv(greeting().len())?;
-    check(&theirs)
+    let message = channel.recv(greeting().len())?;
+    check(&message)
 }
 
 /// Answers the greeting that was heard.
@@ -133,8 +133,8 @@ fn greeting() -> Vec<u8> {
     [MAGIC.as_slice(), &VERSION.to_le_bytes()].concat()
 }
 
-fn check(theirs: &[u8]) -> Result<(), Error> {
-    let (magic, version) = theirs.split_at(MAGIC.len());
+fn check(message: &[u8]) -> Result<(), Error> {
+    let (magic, version) = message.split_at(MAGIC.len());
     if magic != MAGIC {
         return Err(PeerMisbehaved::NotPrivet.into());
     }

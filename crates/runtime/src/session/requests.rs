@@ -129,17 +129,17 @@ impl Session<'_> {
         let _memory = self.memory(plan.server_memory(&served, extension)?.offline)?;
         let (setups, peer) = (self.setups(program), self.channel.peer_fingerprint());
         let (id, mut base) = self.begin_transfers(client_nonce, base)?;
-        let kept = setups.kept().map_err(Error::from)?;
+        let kept_setups = setups.kept().map_err(Error::from)?;
         let mut link = connect.as_ref().map(Connect::open).transpose()?;
         if let Some(link) = &mut link {
-            dealer::ask(link, (&*plan, Some(served.public())), &id, peer.clone(), &kept)?;
+            dealer::ask(link, (&*plan, Some(served.public())), &id, peer.clone(), &kept_setups)?;
         }
         let job = Preparation {
             channel: self.channel,
             dealer: link.as_mut(),
             entry: &mut entry,
             setups,
-            kept,
+            kept: kept_setups,
             base: &mut base,
             weights: None,
             first_setup: None,
@@ -263,8 +263,8 @@ impl Session<'_> {
     fn take_state(&mut self, plan: &dyn SuitePlan, step: Option<u64>) -> Result<Vec<Vec<u64>>, Refusal> {
         match (has_steps(plan.program()), step) {
             (true, Some(step)) => {
-                let kept = self.sequence.take(plan.program(), &plan.label(), step);
-                kept.map_err(|text| Refusal::new(AbortReason::StaleSession, text))
+                let shares = self.sequence.take(plan.program(), &plan.label(), step);
+                shares.map_err(|text| Refusal::new(AbortReason::StaleSession, text))
             }
             (false, None) => Ok(Vec::new()),
             (true, None) => Err(Refusal::new(AbortReason::BadRequest, "this program has state: tell the step")),
@@ -297,7 +297,7 @@ impl Session<'_> {
         let plan = served
             .plan(self.server.suites, &metadata.suite)?
             .ok_or_else(|| Refusal::new(AbortReason::StaleSession, format!("material {id} is of another suite")))?;
-        let kept = self.take_state(&*plan, step)?;
+        let shares = self.take_state(&*plan, step)?;
         let _memory = self.memory(plan.server_memory(&served, plan.extension())?.online)?;
         self.count(&served)?;
         let marked = self.server.store.mark(&id)?;
@@ -307,7 +307,7 @@ impl Session<'_> {
         let (file, _removal) = marked.open()?;
         granted?;
         let material = Material::Claimed { id: id.clone(), file };
-        let result = self.run_inference(&*plan, &served, material, (step, kept), observer);
+        let result = self.run_inference(&*plan, &served, material, (step, shares), observer);
         if let (true, Some(setup)) = (result.as_ref().is_err_and(Error::spoils_setup), &metadata.setup) {
             self.setups(program).entry(setup).spoil()?;
         }
@@ -319,14 +319,14 @@ impl Session<'_> {
         plan: &dyn SuitePlan,
         served: &Served,
         material: Material<'_>,
-        (step, mut kept): (Option<u64>, Vec<Vec<u64>>),
+        (step, mut shares): (Option<u64>, Vec<Vec<u64>>),
         observer: &mut dyn Observer,
     ) -> Result<Report, Error> {
         let setups = self.setups(&plan.program().hash().to_string());
         let (channel, session) = (&mut *self.channel, &mut self.state);
-        let job = Inference { channel, material, setups, session, kept: &mut kept, observer };
+        let job = Inference { channel, material, setups, session, kept: &mut shares, observer };
         let report = plan.infer_server(job, served)?;
-        self.sequence.keep(plan.program(), &plan.label(), step.unwrap_or(0), kept);
+        self.sequence.keep(plan.program(), &plan.label(), step.unwrap_or(0), shares);
         Ok(report)
     }
 
@@ -350,13 +350,13 @@ impl Session<'_> {
             let text = format!("buffers of this server take {buffer} OTs at most, not {}", filling.buffer);
             return Err(Refusal::new(AbortReason::BadRequest, text));
         }
-        let kept = self.take_state(&*plan, step)?;
+        let shares = self.take_state(&*plan, step)?;
         let _memory = self.memory(plan.server_memory(&served, filling.extension)?.online)?;
         self.count(&served)?;
         let (id, mut base) = self.begin_transfers(client_nonce, base)?;
         messages::grant(self.channel)?;
         let material = Material::Unprepared(filling, &mut base);
-        let report = self.run_inference(&*plan, &served, material, (step, kept), observer)?;
+        let report = self.run_inference(&*plan, &served, material, (step, shares), observer)?;
         self.server.store.keep_left(&self.channel.peer_fingerprint(), &id, &mut base);
         Ok(Event::Inferred { model: served.program().model().to_owned(), material: None, report })
     }

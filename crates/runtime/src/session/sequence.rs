@@ -20,7 +20,7 @@ struct Kept {
 impl Sequence {
     /// The step that the next inference of a program in the suite of this label is: 0 unless its sequence is kept.
     pub(super) fn next(&self, program: &Program, suite: &str) -> u64 {
-        self.0.as_ref().filter(|kept| kept.is_of(program, suite)).map_or(0, |kept| kept.step)
+        self.0.as_ref().filter(|state| state.is_of(program, suite)).map_or(0, |state| state.step)
     }
 
     /// Takes the shares that `step` begins with, so that nobody gets them again. Step 0 gives up whatever was kept.
@@ -32,8 +32,8 @@ impl Sequence {
             self.0 = None;
             return Ok(program.zero_state());
         }
-        match self.0.take_if(|kept| kept.is_of(program, suite) && kept.step == step) {
-            Some(kept) => Ok(kept.shares),
+        match self.0.take_if(|state| state.is_of(program, suite) && state.step == step) {
+            Some(state) => Ok(state.shares),
             None => Err(format!(
                 "step {step} of a sequence was asked for, and step {} comes next",
                 self.next(program, suite)
@@ -114,12 +114,12 @@ mod tests {
 
     #[test]
     fn a_state_is_of_one_program_suite_and_session() {
-        let (mine, other) = (program("m"), program("n"));
-        assert!(sequence(&mine).take(&other, SUITE, 2).is_err());
-        assert!(sequence(&mine).take(&mine, "fss", 2).is_err());
-        assert!(Sequence::default().take(&mine, SUITE, 2).is_err());
+        let (first, second) = (program("m"), program("n"));
+        assert!(sequence(&first).take(&second, SUITE, 2).is_err());
+        assert!(sequence(&first).take(&first, "fss", 2).is_err());
+        assert!(Sequence::default().take(&first, SUITE, 2).is_err());
         assert_eq!(
-            [(&mine, SUITE), (&mine, "fss"), (&other, SUITE)].map(|(p, s)| sequence(&mine).next(p, s)),
+            [(&first, SUITE), (&first, "fss"), (&second, SUITE)].map(|(p, s)| sequence(&first).next(p, s)),
             [2, 0, 0]
         );
     }

@@ -29,7 +29,7 @@ const MOST_BYTES: usize = 1 << 13;
 pub(crate) struct HeldBase {
     pub(crate) name: MaterialId,
     path: PathBuf,
-    kept: Kept,
+    half: Kept,
     _lock: File,
 }
 
@@ -53,21 +53,21 @@ impl Store {
     pub(crate) fn take_held(&self, held: HeldBase) -> Result<Kept, StoreError> {
         self.remove(&held.path)?;
         self.sync(folder_of(&held.path))?;
-        Ok(held.kept)
+        Ok(held.half)
     }
 
     /// Keeps what a session left, if it did, under the name of what it made.
     pub(crate) fn keep_left(&self, peer: &str, name: &MaterialId, base: &mut BaseOts) {
-        if let Some(left) = base.take_left() {
-            self.keep_base(peer, name, &left);
+        if let Some(half) = base.take_left() {
+            self.keep_base(peer, name, &half);
         }
     }
 
     /// Keeps a half for the next session with this peer, and only the newest few. Where that fails there is none: the material
     /// that was made is none the worse for it.
-    pub(super) fn keep_base(&self, peer: &str, name: &MaterialId, kept: &Kept) {
+    pub(super) fn keep_base(&self, peer: &str, name: &MaterialId, half: &Kept) {
         let path = self.half(peer, name);
-        let bytes = kept.to_bytes();
+        let bytes = half.to_bytes();
         let written = self.write_whole(&path, |out| {
             let whole = out.write_all(&bytes).and_then(|()| out.write_all(&digest(&bytes)));
             whole.map_err(|error| io(&path, error))
@@ -92,11 +92,11 @@ impl Store {
             return Ok(None);
         }
         let lock = file.try_clone().map_err(|error| io(&path, error))?;
-        let Some(kept) = self.read_half(&path, file) else {
+        let Some(half) = self.read_half(&path, file) else {
             self.remove(&path)?;
             return Ok(None);
         };
-        Ok(Some(HeldBase { name: name.clone(), path, kept, _lock: lock }))
+        Ok(Some(HeldBase { name: name.clone(), path, half, _lock: lock }))
     }
 
     fn read_half(&self, path: &Path, file: File) -> Option<Kept> {

@@ -40,8 +40,8 @@ enum Cause {
 impl Evicted {
     fn new(path: &Path, cause: Cause) -> Self {
         let mut parts = name_of(path).split('-').map(str::to_owned);
-        let mut next = || parts.next().unwrap_or_default();
-        Self { program: next(), peer: next(), cause }
+        let mut part = || parts.next().unwrap_or_default();
+        Self { program: part(), peer: part(), cause }
     }
 }
 
@@ -101,10 +101,10 @@ impl Store {
     fn reserve_kept(&self, bytes: u64) -> Result<(Vec<Evicted>, (PathBuf, File)), StoreError> {
         let Some(limit) = self.limit else { return Ok((Vec::new(), self.partial(bytes)?)) };
         let lock = self.lock_room()?;
-        let mut others = self.files_in(&self.kept())?;
-        others.sort_unstable();
+        let mut files = self.files_in(&self.kept())?;
+        files.sort_unstable();
         let mut sizes = Vec::new();
-        for (_, path) in &others {
+        for (_, path) in &files {
             sizes.push(length(path)?);
         }
         let mut excess = self.bytes()?.saturating_add(bytes).saturating_sub(limit);
@@ -112,7 +112,7 @@ impl Store {
             return Err(self.full(bytes, limit));
         }
         let mut evicted = Vec::new();
-        for ((_, path), size) in others.iter().zip(sizes) {
+        for ((_, path), size) in files.iter().zip(sizes) {
             if excess == 0 {
                 break;
             }

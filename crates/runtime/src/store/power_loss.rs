@@ -205,15 +205,15 @@ fn broken(base: &Path, before: &[Event]) -> Option<String> {
         before.iter().filter_map(|event| if let Event::Fact(fact) = event { Some(fact) } else { None }).collect();
     let is = |fact: Fact| facts.contains(&&fact);
     let setups = store.setups(PROGRAM, "");
-    let kept: Vec<MaterialId> = match setups.kept() {
-        Ok(kept) => kept.into_iter().map(|kept| kept.name).collect(),
+    let names: Vec<MaterialId> = match setups.kept() {
+        Ok(setups) => setups.into_iter().map(|setup| setup.name).collect(),
         Err(error) => return Some(error.to_string()),
     };
     for number in 0..3 {
         let checks = [Fact::Checking(number), Fact::Checked(number), Fact::GivenUp(number)];
         let last = facts.iter().rev().find(|fact| checks.contains(fact));
         let entry = setups.entry(&name(number));
-        match (last, kept.contains(&name(number))) {
+        match (last, names.contains(&name(number))) {
             (Some(Fact::Checking(_) | Fact::GivenUp(_)), true) => return Some(format!("setup {number} comes back")),
             (None, false) if is(Fact::Kept(number)) && !is(Fact::Turn(number)) => {
                 return Some(format!("setup {number} was lost"));

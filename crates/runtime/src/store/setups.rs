@@ -95,7 +95,7 @@ impl Setups {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(Vec::new()),
             entries => entries.map_err(|error| io(&self.folder, error))?,
         };
-        let mut kept = Vec::new();
+        let mut setups = Vec::new();
         for entry in entries {
             let path = entry.map_err(|error| io(&self.folder, error))?.path();
             let name = path.file_name().and_then(|name| MaterialId::try_from(name.to_str()?.to_owned()).ok());
@@ -105,13 +105,13 @@ impl Setups {
             let Some(mut file) = self.store.open_file(&path)? else { continue };
             let read = file.read_exact(&mut seed).and_then(|()| fs::metadata(&path)?.modified());
             match read {
-                Ok(created) => kept.push((created, KeptSetup { name, seed: Seed::from_bytes(seed) })),
+                Ok(created) => setups.push((created, KeptSetup { name, seed: Seed::from_bytes(seed) })),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(error) => return Err(io(&path, error)),
             }
         }
-        kept.sort_by(|(one, _), (other, _)| other.cmp(one));
-        Ok(kept.into_iter().map(|(_, kept)| kept).collect())
+        setups.sort_by(|(one, _), (other, _)| other.cmp(one));
+        Ok(setups.into_iter().map(|(_, setup)| setup).collect())
     }
 
     /// Waits until nobody else is about to get the first setup. Returns the leave to get it, until it is dropped; `None` if
@@ -146,9 +146,9 @@ impl Setups {
             }
             written => written?,
         }
-        let mut others = self.kept()?;
-        others.retain(|kept| kept.name != *name);
-        others.iter().skip(MOST - 1).try_for_each(|oldest| self.entry(&oldest.name).spoil())?;
+        let mut setups = self.kept()?;
+        setups.retain(|setup| setup.name != *name);
+        setups.iter().skip(MOST - 1).try_for_each(|oldest| self.entry(&oldest.name).spoil())?;
         Ok(entry)
     }
 
@@ -285,8 +285,8 @@ mod tests {
         entry.spoil().unwrap();
         assert!(is_refused(&entry) && matches!(entry.open(), Err(StoreError::GivenUp { .. })));
         assert_eq!(kept(&store), std::slice::from_ref(&other.name));
-        let left: Vec<_> = store.list().unwrap().into_iter().map(|entry| entry.id).collect();
-        assert_eq!(left, [4, 5].map(|byte| metadata_of(byte).id));
+        let ids: Vec<_> = store.list().unwrap().into_iter().map(|entry| entry.id).collect();
+        assert_eq!(ids, [4, 5].map(|byte| metadata_of(byte).id));
         other.take(&mut || Ok(())).unwrap();
         other.spoil().unwrap();
         assert_eq!((kept(&store).len(), store.list().unwrap().len()), (0, 1));

@@ -109,13 +109,13 @@ mod tests {
         let store = Store::open(directory.path()).unwrap();
         store.put(&metadata_of(1), b"secret").unwrap();
         let entry = store.begin(10).unwrap();
-        let kept = names(&store);
+        let paths = names(&store);
         fs::write(store.ready().join("1-0.partial"), b"half a pie").unwrap();
         fs::write(store.path(&metadata_of(2).id, "material"), b"no metadata").unwrap();
 
         let store = Store::open(directory.path()).unwrap();
         assert_eq!(names(&store).len(), 3);
-        assert!(kept.iter().all(|path| path.exists()));
+        assert!(paths.iter().all(|path| path.exists()));
         entry.finish(&metadata_of(3), b"secret").unwrap();
         assert_eq!(store.list().unwrap(), [metadata_of(1), metadata_of(3)]);
     }

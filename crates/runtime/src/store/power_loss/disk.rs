@@ -264,11 +264,11 @@ impl Model {
     /// Writes to `target` what a disk may hold; paths are those below `base`.
     pub(super) fn crash(mut self, base: &Path, target: &Path, prg: &mut Prg) {
         for change in self.changes.into_values() {
-            let kept = below(4, prg);
+            let fate = below(4, prg);
             let last = below(change.len() + 1, prg);
             for (place, change) in change.iter().enumerate() {
                 // All, none, the first ones, or any.
-                if [true, false, place < last, prg.bit()][kept] {
+                if [true, false, place < last, prg.bit()][fate] {
                     change.apply(&mut self.safe);
                 }
             }
