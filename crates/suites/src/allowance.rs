@@ -94,9 +94,9 @@ impl Allowance {
         Ok(file)
     }
 
-    fn write(&self, path: &Path, given: &[(u64, u32)]) -> Result<(), StoreError> {
+    fn write(&self, path: &Path, counts: &[(u64, u32)]) -> Result<(), StoreError> {
         let bytes: Vec<u8> =
-            given.iter().flat_map(|(time, count)| [&time.to_le_bytes()[..], &count.to_le_bytes()].concat()).collect();
+            counts.iter().flat_map(|(time, count)| [&time.to_le_bytes()[..], &count.to_le_bytes()].concat()).collect();
         let fresh = self.folder.join(FRESH);
         let written = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&fresh);
         let written = written.and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()));

@@ -92,7 +92,7 @@ pub(crate) fn receive(dealer: &mut Channel, mut bytes: u64, body: &mut dyn Write
 /// A part of a body that a party uses up as it comes.
 pub(crate) struct Receiving<'a> {
     dealer: &'a mut Channel,
-    left: u64,
+    bytes_left: u64,
     held: Vec<u8>,
     used: usize,
 }
@@ -100,7 +100,7 @@ pub(crate) struct Receiving<'a> {
 impl<'a> Receiving<'a> {
     /// A part of `bytes` bytes.
     pub(crate) fn new(dealer: &'a mut Channel, bytes: u64) -> Self {
-        Self { dealer, left: bytes, held: Vec::new(), used: 0 }
+        Self { dealer, bytes_left: bytes, held: Vec::new(), used: 0 }
     }
 }
 
@@ -109,14 +109,14 @@ impl Source for Receiving<'_> {
         self.held.drain(..self.used);
         self.used = bytes;
         while self.held.len() < bytes {
-            if self.left == 0 {
+            if self.bytes_left == 0 {
                 return Err(privet_fss::Error::KeyTooShort { expected: bytes, actual: self.held.len() });
             }
-            let message = self.left.min(MESSAGE_BYTES as u64) as usize;
+            let message = self.bytes_left.min(MESSAGE_BYTES as u64) as usize;
             let end = self.held.len();
             self.held.resize(end + message, 0);
             self.dealer.recv_into(&mut self.held[end..])?;
-            self.left -= message as u64;
+            self.bytes_left -= message as u64;
         }
         Ok(&self.held[..bytes])
     }

@@ -438,15 +438,15 @@ pub(crate) fn rooms<R: Rules + ?Sized>(
         if rules.computes_in_ring() || inputs.iter().any(|&id| widths[id] != widths[inputs[0]]) {
             inputs.iter().for_each(|&id| widths[id] = ring_bits);
         }
-        let known = bounds_of(operation, &**rules, &bounds, widths[inputs[0]], off);
+        let output_bounds = bounds_of(operation, &**rules, &bounds, widths[inputs[0]], off);
         let width = match operation.operator {
             Operator::Truncate { bits, width } => {
-                let left = ring_bits - bits;
-                let narrow = width.map_or(left, |width| width.min(left));
-                rooms[output] = known
+                let bits_left = ring_bits - bits;
+                let narrow = width.map_or(bits_left, |width| width.min(bits_left));
+                rooms[output] = output_bounds
                     .as_ref()
                     .map(roomy_bits)
-                    .filter(|room| needs_ring[output] && (narrow + 1..=left).contains(room));
+                    .filter(|room| needs_ring[output] && (narrow + 1..=bits_left).contains(room));
                 rooms[output].unwrap_or(narrow)
             }
             Operator::Piecewise { .. } => ring_bits,
@@ -454,7 +454,7 @@ pub(crate) fn rooms<R: Rules + ?Sized>(
             _ => widths[inputs[0]],
         };
         widths[output] = width;
-        bounds[output] = known.filter(|bounds| signed_bits(bounds) <= width).or(Some(all_of(width)));
+        bounds[output] = output_bounds.filter(|bounds| signed_bits(bounds) <= width).or(Some(all_of(width)));
     }
     rooms
 }
@@ -541,9 +541,9 @@ mod tests {
         for fixture in ["residual", "products", "smooth", "gram", "overflow", "choice"] {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{fixture}/program.json"));
             let program = Program::parse(&std::fs::read(path).expect("a fixture")).expect("a program");
-            for (node, given) in Node::all(&program).flat_map(|node| GIVEN.map(|given| (node, given))) {
+            for (node, ends) in Node::all(&program).flat_map(|node| GIVEN.map(|ends| (node, ends))) {
                 let (ring, inputs) = (Modulus::new(64), &node.operation.inputs);
-                let bounds = &given.map(Some)[..inputs.len().min(2)];
+                let bounds = &ends.map(Some)[..inputs.len().min(2)];
                 let (product, local) = (node.product(), node.local::<InRing>());
                 let of_product = product.as_ref().map(|product| product.bounds(bounds, 64));
                 let interval = of_product.or(local.as_ref().map(|local| local.bounds(bounds, 64)));
@@ -552,7 +552,7 @@ mod tests {
                 let ends = (0..9).map(|way| {
                     let tensor = |(at, &id): (usize, &usize)| -> Vec<u64> {
                         let turn = [way % 3, way / 3][at.min(1)];
-                        let end = |i: usize| given[at.min(1)][if turn == 2 { i % 2 } else { turn }].cast_unsigned();
+                        let end = |i: usize| ends[at.min(1)][if turn == 2 { i % 2 } else { turn }].cast_unsigned();
                         (0..program.value(id).len()).map(end).collect()
                     };
                     inputs.iter().enumerate().map(tensor).collect::<Vec<_>>()

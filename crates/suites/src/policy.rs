@@ -79,9 +79,9 @@ impl<'de> Deserialize<'de> for Accepts {
             }
             let named = names.iter().map(|name| registry::value(&choice, name).map_err(de::Error::custom));
             let named = named.collect::<Result<Vec<_>, _>>()?;
-            let kept =
+            let is_accepted =
                 |value: &&Value| if value.choice == choice { named.contains(value) } else { accepts.0.contains(value) };
-            accepts.0 = registry::values().iter().filter(kept).copied().collect();
+            accepts.0 = registry::values().iter().filter(is_accepted).copied().collect();
         }
         Ok(accepts)
     }

@@ -280,7 +280,7 @@ mod tests {
     #[test]
     fn choices_are_known_by_the_names_in_policies() {
         let named = |choice| values().iter().filter(|value| value.choice == choice).map(|value| value.name).collect();
-        let known: Vec<(&str, Vec<&str>)> = choices().map(|choice| (choice, named(choice))).collect();
+        let names: Vec<(&str, Vec<&str>)> = choices().map(|choice| (choice, named(choice))).collect();
         let expected = [
             ("suite", vec!["gmw", "fss", "ckks", "stream"]),
             ("security", vec!["semi-honest", "malicious"]),
@@ -292,7 +292,7 @@ mod tests {
             ("scenario", vec!["encrypted-data", "encrypted-model", "collective"]),
             ("flooding", vec!["statistical", "light"]),
         ];
-        assert_eq!(known, expected);
+        assert_eq!(names, expected);
         for json in [r#"{"suite": "gmw"}"#, r#"{"suite": "gmv", "security": "malicious"}"#, "[]"] {
             assert!(matches!(mode(json), Err(Error::Misuse(_))), "{json}");
         }

@@ -43,13 +43,13 @@ pub struct DealtHalf {
 }
 
 impl DealtHalf {
-    fn receive(dealer: &mut Channel, kept: &[KeptSetup]) -> Result<Self, Error> {
+    fn receive(dealer: &mut Channel, setups: &[KeptSetup]) -> Result<Self, Error> {
         let mut start = [0; START];
         dealer.recv_into(&mut start)?;
         let [setup, seeds @ ..] = [0, 16, 32, 48].map(|at| *super::array(&start[at..at + 16]));
         let [setup_seed, early, late] = seeds.map(Seed::from_bytes);
         let setup = MaterialId::new(&setup);
-        let is_new = kept.iter().all(|kept| kept.name != setup);
+        let is_new = setups.iter().all(|kept| kept.name != setup);
         Ok(Self { setup, is_new, setup_seed, seeds: [early, late] })
     }
 
@@ -66,10 +66,10 @@ impl DealtHalf {
 
 /// The first part of a deal, before the parties exchange the hidden weights: what tells a party its setup.
 ///
-/// `kept`: those that this party announced to the dealer. Fails if the link fails or the dealer misbehaves.
-pub(crate) fn begin(dealer: &mut Channel, kept: &[KeptSetup]) -> Result<(DealtHalf, Recorder), Error> {
+/// `setups`: those that this party announced to the dealer. Fails if the link fails or the dealer misbehaves.
+pub(crate) fn begin(dealer: &mut Channel, setups: &[KeptSetup]) -> Result<(DealtHalf, Recorder), Error> {
     let mut recorder = Recorder::start_with(Counterpart::Dealer, Phase::Offline, dealer);
-    let half = recorder.layer("setup", "deal", dealer, |dealer| DealtHalf::receive(dealer, kept))?;
+    let half = recorder.layer("setup", "deal", dealer, |dealer| DealtHalf::receive(dealer, setups))?;
     Ok((half, recorder))
 }
 

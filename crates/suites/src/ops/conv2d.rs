@@ -98,13 +98,13 @@ impl LinearMap for Conv2d<'_> {
     }
 
     /// A block for each group of channels: outputs and positions that cover what is wanted of it.
-    fn products(&self, wanted: &[usize]) -> Products {
+    fn products(&self, indices: &[usize]) -> Products {
         let output = &self.node.output().shape;
         let (channels, area) = (output[1], output[2] * output[3]);
         let of = |index: usize| (index / area % channels, index / (area * channels) * area + index % area);
         let group_of = |channel: usize| channel / (channels / self.groups);
         let mut covers = vec![(BTreeSet::new(), BTreeSet::new()); self.groups];
-        for (channel, position) in wanted.iter().map(|&index| of(index)) {
+        for (channel, position) in indices.iter().map(|&index| of(index)) {
             let (outputs, positions) = &mut covers[group_of(channel)];
             outputs.insert(channel);
             positions.insert(position);
@@ -122,7 +122,7 @@ impl LinearMap for Conv2d<'_> {
             let rank = |of: &[usize], value: usize| of.partition_point(|&other| other < value);
             starts[group_of(channel)] + rank(outputs, channel) * positions.len() + rank(positions, position)
         };
-        let places = wanted.iter().map(place).collect();
+        let places = indices.iter().map(place).collect();
         let (run, inner) = (self.depth(), self.kernel[0] * self.kernel[1] * self.depth());
         let block = |(group, [outputs, positions]): (usize, &[Vec<usize>; 2])| {
             let windows = positions.iter().flat_map(|&at| self.patch(group, at)).collect();

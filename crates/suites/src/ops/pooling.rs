@@ -37,8 +37,8 @@ impl Pooling<'_> {
         let input = &self.node.input().shape;
         let mut plane = input[2] * input[3];
         let on_planes = |groups: Vec<Vec<usize>>| {
-            let left = groups.len();
-            Groups::on_planes(groups, input[0] * input[1], std::mem::replace(&mut plane, left))
+            let outputs = groups.len();
+            Groups::on_planes(groups, input[0] * input[1], std::mem::replace(&mut plane, outputs))
         };
         self.windows().maxima().into_iter().map(on_planes).collect()
     }

@@ -238,9 +238,9 @@ pub fn deal(client: &mut Channel, server: &mut Channel, plan: &Plan) -> Result<(
         let ring = plan.share_ring(layer);
         server.send(&ring.pack(&ring.sub(&product, share)))?;
     }
-    let other = Triples::new(plan, server_masks, Vec::new());
+    let server_triples = Triples::new(plan, server_masks, Vec::new());
     for (triple, share) in plan.triples.iter().zip(&triples.shares) {
-        let correction = triples::correction(plan, triple, [&triples, &other], share);
+        let correction = triples::correction(plan, triple, [&triples, &server_triples], share);
         server.send(&triples::share_ring(plan, triple).pack(&correction))?;
     }
     let mut generators = [correlations, server_seed].each_ref().map(Prg::from_seed);

@@ -189,10 +189,10 @@ impl Run {
 fn groups(plan: &Plan) -> Vec<Vec<Run>> {
     let (mut groups, mut count): (Vec<Vec<Run>>, _) = (Vec::new(), 0);
     for (way, products) in by_way(plan) {
-        let mut left = products.iter().map(|product| product.len(plan)).sum::<usize>() / way.row();
-        while left > 0 {
-            let run = Run { way, count: left.min(way.at_once()) };
-            left -= run.count;
+        let mut rows = products.iter().map(|product| product.len(plan)).sum::<usize>() / way.row();
+        while rows > 0 {
+            let run = Run { way, count: rows.min(way.at_once()) };
+            rows -= run.count;
             let products = run.cost().demand.products_sent_by_client.total();
             match groups.last_mut().filter(|_| count + products <= PRODUCTS_AT_ONCE) {
                 Some(group) => group.push(run),

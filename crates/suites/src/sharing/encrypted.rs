@@ -127,14 +127,14 @@ impl Encrypted {
                 if kept.iter().all(Option::is_none) {
                     return Ok(plans.into_iter().map(Self::Ring).collect());
                 }
-                let others: Vec<Layer> = layers
+                let ring_layers: Vec<Layer> = layers
                     .iter()
                     .zip(&kept)
                     .filter(|(_, kept)| kept.is_none())
                     .map(|(layer, _)| layer.clone())
                     .collect();
-                let mut others = if others.is_empty() { Vec::new() } else { plan(&others)? }.into_iter();
-                let mut ring = || Self::Ring(others.next().expect("a plan for each other layer"));
+                let mut ring_plans = if ring_layers.is_empty() { Vec::new() } else { plan(&ring_layers)? }.into_iter();
+                let mut ring = || Self::Ring(ring_plans.next().expect("a plan for each other layer"));
                 kept.into_iter().map(|kept| kept.map_or_else(&mut ring, Self::Kept)).collect()
             }
         })

@@ -27,7 +27,7 @@ struct Half<'a> {
 }
 
 /// The client's side: gives `inputs` (fixed-point integers, one vector for each input of the program) and learns the
-/// program's outputs as signed integers. The material is consumed, and so is the state `kept`, unless all goes well.
+/// program's outputs as signed integers. The material is consumed, and so are `state_shares`, unless all goes well.
 ///
 /// # Errors
 /// [`Error::Misuse`] if the inputs do not fit the program; otherwise if the link fails or the peer misbehaves.
@@ -36,7 +36,7 @@ pub fn infer_client(
     plan: &Plan,
     material: Material,
     inputs: &[Vec<i64>],
-    kept: &mut Kept,
+    state_shares: &mut Kept,
     observer: &mut dyn Observer,
 ) -> Result<(Vec<Vec<i64>>, Report), Error> {
     check_inputs(plan.program(), inputs)?;
@@ -45,7 +45,7 @@ pub fn infer_client(
     let (supply, refills) = Supply::new(correlated, Role::Client, plan)?;
     let half = Half { role: Role::Client, side, triples, supply, refills };
     let recorder = Recorder::start(Phase::Online, channel);
-    let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), kept, observer)?;
+    let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), state_shares, observer)?;
     Ok((signed(outputs), report))
 }
 
@@ -58,7 +58,7 @@ pub fn infer_server(
     plan: &Plan,
     model: &Model,
     material: Material,
-    kept: &mut Kept,
+    state_shares: &mut Kept,
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
     let Material { shares, triples, correlated, .. } = material;
@@ -66,7 +66,7 @@ pub fn infer_server(
     let (supply, refills) = Supply::new(correlated, Role::Server, plan)?;
     let half = Half { role: Role::Server, side, triples, supply, refills };
     let recorder = Recorder::start(Phase::Online, channel);
-    Ok(half.run(channel, plan, recorder, zeros(plan), kept, observer)?.1)
+    Ok(half.run(channel, plan, recorder, zeros(plan), state_shares, observer)?.1)
 }
 
 /// Correlations for an inference with linear layers online: made earlier, or as it goes.
@@ -87,7 +87,7 @@ pub fn infer_client_online(
     keys: &mut SessionKeys,
     stocked: Stocked<'_>,
     inputs: &[Vec<i64>],
-    kept: &mut Kept,
+    state_shares: &mut Kept,
     observer: &mut dyn Observer,
 ) -> Result<(Vec<Vec<i64>>, Report), Error> {
     check_inputs(plan.program(), inputs)?;
@@ -98,7 +98,7 @@ pub fn infer_client_online(
     let (supply, refills) = stock_up(channel, plan, Role::Client, stocked, &mut recorder)?;
     let side = Side::ClientOnline(ClientSide::new(keys)?);
     let half = Half { role: Role::Client, side, triples: Triples::none(), supply, refills };
-    let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), kept, observer)?;
+    let (outputs, report) = half.run(channel, plan, recorder, as_shares(plan, inputs), state_shares, observer)?;
     Ok((signed(outputs), report))
 }
 
@@ -112,7 +112,7 @@ pub fn infer_server_online(
     model: &Model,
     key: &mut SessionPublicKey,
     stocked: Stocked<'_>,
-    kept: &mut Kept,
+    state_shares: &mut Kept,
     observer: &mut dyn Observer,
 ) -> Result<Report, Error> {
     let mut recorder = Recorder::start(Phase::Online, channel);
@@ -124,7 +124,7 @@ pub fn infer_server_online(
     let side = ServerSide::new(key, model, transformed)?;
     let side = Side::ServerOnline(side);
     let half = Half { role: Role::Server, side, triples: Triples::none(), supply, refills };
-    Ok(half.run(channel, plan, recorder, zeros(plan), kept, observer)?.1)
+    Ok(half.run(channel, plan, recorder, zeros(plan), state_shares, observer)?.1)
 }
 
 fn stock_up(
@@ -170,11 +170,11 @@ impl Half<'_> {
         plan: &Plan,
         mut recorder: Recorder,
         inputs: Vec<Vec<u64>>,
-        kept: &mut Kept,
+        state_shares: &mut Kept,
         observer: &mut dyn Observer,
     ) -> Result<(Outputs, Report), Error> {
         let (program, role) = (plan.program(), self.role);
-        let mut state = State::new(plan, self.side, self.triples, inputs, std::mem::take(kept));
+        let mut state = State::new(plan, self.side, self.triples, inputs, std::mem::take(state_shares));
         let total = plan.steps().len() + 1;
         let last_uses = plan.last_uses();
         for (done, step) in plan.steps().iter().enumerate() {
@@ -204,7 +204,7 @@ impl Half<'_> {
             })?;
         }
         channel.flush()?;
-        *kept = state.left();
+        *state_shares = state.next_state();
         observer.progress(Phase::Online, total, total, "");
         Ok((outputs, recorder.finish(channel)))
     }

@@ -64,7 +64,7 @@ pub(super) fn choose(
     // Under common parameters, which the deepest product decides, some may cost more, or have no room for their noise.
     while !candidates.is_empty() {
         let products: Vec<Product> = candidates.iter().map(|(product, _)| product.clone()).collect();
-        let Ok(kept) = kept::Plan::for_program(&products, ring_bits, guard_bits) else {
+        let Ok(kept_plans) = kept::Plan::for_program(&products, ring_bits, guard_bits) else {
             let deepest = products.iter().map(|product| product.inner).max().unwrap_or(0);
             candidates.retain(|(product, _)| product.inner < deepest);
             continue;
@@ -72,9 +72,10 @@ pub(super) fn choose(
         let pays = |plan: &kept::Plan, members: &[usize]| {
             plan.price() < members.iter().map(|&at| plans[at].price()).sum::<u64>()
         };
-        let paying: Vec<bool> = kept.iter().zip(&candidates).map(|(plan, (_, members))| pays(plan, members)).collect();
+        let paying: Vec<bool> =
+            kept_plans.iter().zip(&candidates).map(|(plan, (_, members))| pays(plan, members)).collect();
         if paying.iter().all(|pays| *pays) {
-            for (plan, (_, members)) in kept.into_iter().zip(&candidates) {
+            for (plan, (_, members)) in kept_plans.into_iter().zip(&candidates) {
                 for (member, &at) in members.iter().enumerate() {
                     chosen[at] = Some(Kept { plan: plan.clone(), member });
                 }
@@ -273,17 +274,17 @@ mod tests {
     #[test]
     fn a_key_is_another_for_another_secret_another_program_and_another_mode() {
         let (exact, one_bit) = (plan("choice", Truncation::Exact), plan("choice", Truncation::OneBit));
-        let other = plan("overflow", Truncation::Exact);
+        let other_plan = plan("overflow", Truncation::Exact);
         let secret = |byte| Seed::from_bytes([byte; 16]);
         let keys = [
             derive(b"key", &exact, &secret(1)),
             derive(b"key", &exact, &secret(2)),
             derive(b"key", &one_bit, &secret(1)),
-            derive(b"key", &other, &secret(1)),
+            derive(b"key", &other_plan, &secret(1)),
             derive(b"name", &exact, &secret(1)),
         ];
         for (at, one) in keys.iter().enumerate() {
-            assert!(keys[..at].iter().all(|other| other != one), "{keys:?}");
+            assert!(keys[..at].iter().all(|key| key != one), "{keys:?}");
         }
         assert_eq!(derive(b"key", &exact, &secret(1)), keys[0]);
     }

@@ -90,7 +90,7 @@ impl Correlated {
 /// The head of a stored entry, as far as it is still to be read.
 struct Head {
     stored: Stored,
-    left: u64,
+    bytes_left: u64,
     /// Whether correlations come before it.
     is_chunked: bool,
 }
@@ -104,11 +104,11 @@ impl Head {
             later = 0;
         }
         stored.seek(SeekFrom::Start(keys + later)).map_err(unreadable)?;
-        Ok(Self { stored, left: end.saturating_sub(keys + later), is_chunked: later > 0 })
+        Ok(Self { stored, bytes_left: end.saturating_sub(keys + later), is_chunked: later > 0 })
     }
 
     fn bytes(&mut self, count: usize) -> Result<Vec<u8>, Error> {
-        self.left = self.left.checked_sub(count as u64).ok_or_else(damaged)?;
+        self.bytes_left = self.bytes_left.checked_sub(count as u64).ok_or_else(damaged)?;
         let mut bytes = vec![0; count];
         self.stored.read_exact(&mut bytes).map_err(unreadable)?;
         Ok(bytes)
@@ -137,7 +137,7 @@ impl Head {
     fn correlated(mut self, plan: &Plan) -> Result<Correlated, Error> {
         match plan.options().suite {
             Suite::Gmw { .. } => {
-                let stock = refill::read(&mut self.stored, self.left, Stock::empty(Role::Client))?;
+                let stock = refill::read(&mut self.stored, self.bytes_left, Stock::empty(Role::Client))?;
                 let demand = if self.is_chunked { plan.stored_chunks()[0].demand } else { plan.online_cost().demand };
                 if !stock.has_left(&demand) {
                     return Err(damaged());
@@ -146,7 +146,7 @@ impl Head {
             }
             Suite::Fss => {
                 let seed = self.seed()?;
-                if self.left > 0 {
+                if self.bytes_left > 0 {
                     return Err(damaged());
                 }
                 Ok(Correlated::Keys(Keys::new(seed, self.stored)))

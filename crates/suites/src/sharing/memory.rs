@@ -95,10 +95,10 @@ impl Plan {
         let mut transformed: Vec<usize> =
             (0..layers.len()).filter(|&index| workspaces[index].keep == Keep::Transformed).collect();
         transformed.sort_by_key(|&index| bytes(index));
-        let mut left = MOST_TRANSFORMED;
+        let mut room = MOST_TRANSFORMED;
         for index in transformed {
-            match left.checked_sub(bytes(index)) {
-                Some(rest) => left = rest,
+            match room.checked_sub(bytes(index)) {
+                Some(rest) => room = rest,
                 None => workspaces[index].keep = Keep::Plain,
             }
         }

@@ -152,11 +152,11 @@ impl<'a> ServerSide<'a> {
     ) -> Result<Vec<u64>, Error> {
         let (layer, key) = (&plan.linear()[position], self.key.0.as_ref().expect("a key was received"));
         // The client encrypts meanwhile.
-        let own = layer.map(plan.program()).affine(share, self.model.weights(), plan.mask_ring());
-        let theirs = key.evaluate(channel, &layer.plan, &self.transformed[position], &mut self.prg)?;
+        let local = layer.map(plan.program()).affine(share, self.model.weights(), plan.mask_ring());
+        let cross = key.evaluate(channel, &layer.plan, &self.transformed[position], &mut self.prg)?;
         channel.flush()?;
         let (ring, guard) = (plan.product_ring(), plan.options().guard_bits());
-        Ok(own.iter().zip(theirs).map(|(own, share)| ring.reduce((own << guard).wrapping_add(share))).collect())
+        Ok(local.iter().zip(cross).map(|(local, share)| ring.reduce((local << guard).wrapping_add(share))).collect())
     }
 }
 
@@ -203,8 +203,8 @@ mod tests {
                 keys.send(&mut near, &plan).expect("a key");
             }
             let mut client = ClientSide::new(keys).expect("entropy");
-            let ours = client.product(&mut near, &plan, &plan.linear()[0], &zeros).expect("a product");
-            [ours, serving.join().expect("the server")]
+            let client_share = client.product(&mut near, &plan, &plan.linear()[0], &zeros).expect("a product");
+            [client_share, serving.join().expect("the server")]
         })
     }
 

@@ -502,10 +502,10 @@ mod tests {
     #[test]
     fn only_results_of_relus_and_what_is_chosen_from_them_are_known_to_be_non_negative() {
         let plan = plan();
-        let known: Vec<&str> = (plan.program.operations().iter())
+        let names: Vec<&str> = (plan.program.operations().iter())
             .filter(|operation| plan.signs[operation.output] == Sign::NonNegative)
             .map(|operation| operation.operator.name())
             .collect();
-        assert_eq!(known, ["relu", "relu"]);
+        assert_eq!(names, ["relu", "relu"]);
     }
 }

@@ -261,7 +261,7 @@ impl<'a> Planner<'a> {
 
     /// Brings the values that a product is made of to the program's ring, and books the opening of those that are not open yet.
     fn multiply(&mut self, index: usize) {
-        let (program, known) = (self.program, self.masked.len());
+        let (program, first) = (self.program, self.masked.len());
         let inputs = &program.operations()[index].inputs;
         let operands = [0, 1].map(|side| {
             let origin = Origin::of(program, &self.writers, inputs[side]);
@@ -274,9 +274,9 @@ impl<'a> Planner<'a> {
             }
             Operand { origin, mask }
         });
-        let opens: Vec<usize> = (known..self.masked.len()).collect();
+        let opens: Vec<usize> = (first..self.masked.len()).collect();
         if !opens.is_empty() {
-            let len = self.masked[known..].iter().map(|masked| masked.len).sum();
+            let len = self.masked[first..].iter().map(|masked| masked.len).sum();
             self.exchange(cost::open(len, program.ring_bits()));
         }
         self.triples.push(Triple { operation: index, operands, opens, matrices: None });

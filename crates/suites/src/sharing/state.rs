@@ -55,11 +55,11 @@ impl<'a> State<'a> {
         side: Side<'a>,
         triples: Triples,
         inputs: Vec<Vec<u64>>,
-        kept: Vec<Vec<u64>>,
+        state_shares: Vec<Vec<u64>>,
     ) -> Self {
         let program = plan.program();
         let mut shares = vec![Vec::new(); program.values().len()];
-        for (state, share) in program.state().iter().zip(kept) {
+        for (state, share) in program.state().iter().zip(state_shares) {
             shares[state.input] = share;
         }
         for (input, share) in program.inputs().iter().zip(inputs) {
@@ -71,7 +71,7 @@ impl<'a> State<'a> {
     }
 
     /// This party's shares of what the inference leaves to the next, in the program's ring.
-    pub(super) fn left(&self) -> Vec<Vec<u64>> {
+    pub(super) fn next_state(&self) -> Vec<Vec<u64>> {
         self.plan.program().state().iter().map(|state| self.shares[state.output].clone()).collect()
     }
 
@@ -148,9 +148,9 @@ impl<'a> State<'a> {
         let opened = privet_gmw::open(party.channel, &hidden, ring)?;
         let mut rest = opened.as_slice();
         for &mask in &triple.opens {
-            let (opened, others) = rest.split_at(self.plan.masked[mask].len);
+            let (opened, tail) = rest.split_at(self.plan.masked[mask].len);
             self.revealed[mask] = Some(opened.to_vec());
-            rest = others;
+            rest = tail;
         }
         Ok(())
     }

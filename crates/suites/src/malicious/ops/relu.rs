@@ -14,8 +14,8 @@ impl Protocol for Relu<'_> {
         if dropped == 0 {
             planner.mask(input);
         }
-        let (from, left) = (planner.widths[input], planner.widths[value]);
-        let to = if planner.needs_ring(output) { planner.ring_bits() } else { left };
+        let (from, width) = (planner.widths[input], planner.widths[value]);
+        let to = if planner.needs_ring(output) { planner.ring_bits() } else { width };
         let (gate, len) = (shark::Relu::new(from, dropped, to), planner.len(input));
         planner.exchange(&gate.message_bytes(len));
         planner.step(Purpose::Operation(index), vec![input, output], Gated { input, output, len, gate, to: None });

@@ -273,10 +273,10 @@ mod tests {
             };
             let off = i64::from(truncation == Truncation::OneBit);
             let [low, high] = bounds.map(|bound| bound >> dropped);
-            let known = [low - off, high + off];
-            assert!(signed_bits(&known) <= narrow, "the ring holds them");
-            let kept = signed(&narrowed, Modulus::new(narrow));
-            assert!(kept.iter().zip(&values).all(|(kept, value)| (0..=off).contains(&(kept - (value >> dropped)))));
+            let widest = [low - off, high + off];
+            assert!(signed_bits(&widest) <= narrow, "the ring holds them");
+            let quotients = signed(&narrowed, Modulus::new(narrow));
+            assert!(quotients.iter().zip(&values).all(|(x, value)| (0..=off).contains(&(x - (value >> dropped)))));
             let extended = |bounds: Bounds| {
                 let extend = Extend::new(narrow, 37, Sign::Unknown).within(bounds);
                 let cost = extend.cost(n, Rounds::Linear);
@@ -284,10 +284,10 @@ mod tests {
                 let wide = joined(cost, &narrowed, Modulus::new(37), |party, x| extend.run(party, x).expect("a link"));
                 signed(&wide, Modulus::new(37))
             };
-            assert_eq!(extended(Some(known)), kept, "{truncation:?}");
+            assert_eq!(extended(Some(widest)), quotients, "{truncation:?}");
             // The control: bounds that leave out a quarter of the ring, and values that are in it, are right for some shares alone.
             let above = low + (1 << (narrow - 2));
-            let wrong = extended(Some([above, above])).iter().zip(&kept).filter(|(one, other)| one != other).count();
+            let wrong = extended(Some([above; 2])).iter().zip(&quotients).filter(|(one, other)| one != other).count();
             assert!(wrong > 0 && wrong < n, "{wrong} of {n}");
         }
     }

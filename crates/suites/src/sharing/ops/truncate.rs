@@ -24,9 +24,9 @@ impl Truncate<'_> {
 
 impl Protocol for Truncate<'_> {
     fn width(&self, inputs: &[u32], context: &Context) -> u32 {
-        let left = inputs[0].min(context.ring_bits) - self.bits;
+        let bits_left = inputs[0].min(context.ring_bits) - self.bits;
         let holds = |room: &u32| context.bounds.is_some_and(|bounds| roomy_bits(&bounds) <= *room);
-        context.room.filter(holds).or(self.width).map_or(left, |width| width.min(left))
+        context.room.filter(holds).or(self.width).map_or(bits_left, |width| width.min(bits_left))
     }
 
     fn cost(&self, width: u32, rounds: Rounds, context: &Context) -> cost::Cost {
