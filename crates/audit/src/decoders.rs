@@ -101,11 +101,11 @@ fn bfv_merging(bytes: &[u8]) {
             let mut prg = privet_prg::Prg::from_os().expect("entropy");
             privet_bfv::SecretKey::generate(merging(), &mut prg).public_key(&mut prg)
         });
-        let mut changed = HONEST.clone();
+        let mut key = HONEST.clone();
         let place = bytes.iter().take(3).fold(0, |place, &byte| place << 8 | usize::from(byte)) % length;
         let end = length.min(place + bytes.len());
-        changed[place..end].copy_from_slice(&bytes[..end - place]);
-        let _ = privet_bfv::PublicKey::from_bytes(parameters, &changed);
+        key[place..end].copy_from_slice(&bytes[..end - place]);
+        let _ = privet_bfv::PublicKey::from_bytes(parameters, &key);
     }
     let _ = privet_bfv::PublicKey::from_bytes(parameters, bytes);
 }

@@ -132,13 +132,13 @@ mod tests {
         const COUNT: usize = 1 << 16;
         for least in [1e6, 1.7e21, 5e32] {
             let range = Range::at_least(least);
-            let drawn = range.draw(COUNT, &mut prg(1));
-            assert!(drawn.iter().all(|&x| x < 2 * range.half()));
+            let numbers = range.draw(COUNT, &mut prg(1));
+            assert!(numbers.iter().all(|&x| x < 2 * range.half()));
             let chi_square = |bin: &dyn Fn(u128) -> u128| {
-                let mut seen = [0_f64; 16];
-                drawn.iter().for_each(|&x| seen[bin(x) as usize] += 1.0);
+                let mut counts = [0_f64; 16];
+                numbers.iter().for_each(|&x| counts[bin(x) as usize] += 1.0);
                 let expected = (COUNT / 16) as f64;
-                seen.iter().map(|count| (count - expected).powi(2) / expected).sum::<f64>()
+                counts.iter().map(|count| (count - expected).powi(2) / expected).sum::<f64>()
             };
             // 15 degrees of freedom: above 56 once in a million.
             assert!(chi_square(&|x| x / (2 * range.half()).div_ceil(16)) < 56.0, "sixteenths of the range");
@@ -152,8 +152,8 @@ mod tests {
     fn residues_are_those_of_the_number() {
         let parameters = Parameters::choose(37, 16, 576, 4096, Resharing::Exact).unwrap();
         let range = Range::at_least(1.3e21);
-        let mut drawn = prg(2);
-        let terms = [(); 3].map(|()| range.draw(100, &mut drawn));
+        let mut generator = prg(2);
+        let terms = [(); 3].map(|()| range.draw(100, &mut generator));
         let numbers: Vec<u128> = (0..100).map(|i| terms.iter().map(|term| term[i]).sum()).collect();
         let residues = Flood(range).residues(parameters.ntts(), 100, &mut prg(2));
         for (residues, prime) in residues.iter().zip(parameters.primes()) {

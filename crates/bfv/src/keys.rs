@@ -52,8 +52,8 @@ impl Left {
     /// Takes some away. Fails with [`Misuse::KeyWornOut`] if there are fewer.
     pub(crate) fn take(&self, results: usize) -> Result<(), Error> {
         let less = |left: u64| left.checked_sub(results as u64);
-        let taken = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
-        Ok(taken.map(drop).map_err(|_| Misuse::KeyWornOut { inferences: INFERENCES_PER_KEY })?)
+        let result = self.0.fetch_update(Ordering::Relaxed, Ordering::Relaxed, less);
+        Ok(result.map(drop).map_err(|_| Misuse::KeyWornOut { inferences: INFERENCES_PER_KEY })?)
     }
 }
 
@@ -126,7 +126,7 @@ impl SecretKey {
         let c1 = unpack("reply", c1, degree, bits)?;
         let c0 = unpack("reply", c0, positions.len(), bits)?;
         // The product with s over the integers: N 2^k in absolute value at most, which stays far below q.
-        let used = {
+        let parts = {
             let (mut factor, mut product) = (Values::zero(degree), Zeroizing::new(Values::zero(degree)));
             [0, 1].map(|i| {
                 let ntt = &parameters.ntts()[i];
@@ -138,7 +138,7 @@ impl SecretKey {
                 positions.iter().map(|&at| product[at]).collect::<Wiped<_>>()
             })
         };
-        let (mut phases, mask) = (Wiped::from(integers(parameters, [&used[0], &used[1]])), parameters.reply_mask());
+        let (mut phases, mask) = (Wiped::from(integers(parameters, [&parts[0], &parts[1]])), parameters.reply_mask());
         vectorised(|| phases.iter_mut().zip(&c0).for_each(|(x, c0)| *x = c0.wrapping_sub(*x) & mask));
         Ok(phases)
     }

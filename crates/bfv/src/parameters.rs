@@ -284,9 +284,9 @@ impl Parameters {
         16 + self.polynomial_bytes()
     }
 
-    /// Bytes of a reply of which `used` coefficients are used.
-    pub fn reply_bytes(&self, used: usize) -> usize {
-        packed_bytes(self.degree(), self.reply_bits()) + packed_bytes(used, self.reply_bits())
+    /// Bytes of a reply of which `results` coefficients are used.
+    pub fn reply_bytes(&self, results: usize) -> usize {
+        packed_bytes(self.degree(), self.reply_bits()) + packed_bytes(results, self.reply_bits())
     }
 
     /// How far the two shares of a result may be from the exact product, in units of the last place: 1, but for a

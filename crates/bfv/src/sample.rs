@@ -97,29 +97,29 @@ mod tests {
 
     #[test]
     fn ternary_values_are_equally_likely() {
-        let drawn = ternary(COUNT, &mut prg(1));
+        let values = ternary(COUNT, &mut prg(1));
         for value in -1..=1 {
-            let seen = drawn.iter().filter(|&&x| x == value).count() as f64;
+            let count = values.iter().filter(|&&x| x == value).count() as f64;
             // Six standard deviations of a binomial count.
             let (mean, deviation) = (COUNT as f64 / 3.0, (COUNT as f64 * 2.0 / 9.0).sqrt());
-            assert!((seen - mean).abs() < 6.0 * deviation, "{value}: {seen}");
+            assert!((count - mean).abs() < 6.0 * deviation, "{value}: {count}");
         }
-        assert!(drawn.iter().all(|x| x.abs() <= 1));
+        assert!(values.iter().all(|x| x.abs() <= 1));
     }
 
     #[test]
     fn errors_have_the_stated_mean_spread_and_bound() {
-        let mut drawn = Vec::with_capacity(COUNT);
+        let mut errors_drawn = Vec::with_capacity(COUNT);
         errors(COUNT, &mut prg(2), |first, errors| {
-            assert_eq!(first, drawn.len());
-            drawn.extend_from_slice(errors);
+            assert_eq!(first, errors_drawn.len());
+            errors_drawn.extend_from_slice(errors);
         });
-        assert_eq!(drawn.len(), COUNT);
-        let mean = drawn.iter().sum::<i32>() as f64 / COUNT as f64;
-        let variance = drawn.iter().map(|x| x * x).sum::<i32>() as f64 / COUNT as f64;
+        assert_eq!(errors_drawn.len(), COUNT);
+        let mean = errors_drawn.iter().sum::<i32>() as f64 / COUNT as f64;
+        let variance = errors_drawn.iter().map(|x| x * x).sum::<i32>() as f64 / COUNT as f64;
         assert!(mean.abs() < 6.0 * (10.5 / COUNT as f64).sqrt(), "mean {mean}");
         assert!((variance - 10.5).abs() < 0.2, "variance {variance}");
-        assert!(drawn.iter().all(|x| u64::from(x.unsigned_abs()) <= ERROR_BOUND));
+        assert!(errors_drawn.iter().all(|x| u64::from(x.unsigned_abs()) <= ERROR_BOUND));
     }
 
     #[test]
@@ -127,19 +127,19 @@ mod tests {
         let degree = 4096;
         let ntts = [39, 38].map(|bits| Ntt::find(degree, bits, u64::MAX).unwrap());
         let seed = Seed::from_bytes([3; 16]);
-        let drawn = uniform(&seed, &ntts, degree);
-        for (residues, ntt) in drawn.iter().zip(&ntts) {
+        let parts = uniform(&seed, &ntts, degree);
+        for (residues, ntt) in parts.iter().zip(&ntts) {
             let p = ntt.prime().value();
             assert!(residues.iter().all(|&x| x < p));
             // Sixteen equal bins: chi-square with 15 degrees of freedom stays below 56 but once in a million.
             let mut bins = [0_f64; 16];
             residues.iter().for_each(|&x| bins[(u128::from(x) * 16 / u128::from(p)) as usize] += 1.0);
             let expected = degree as f64 / 16.0;
-            let chi_square: f64 = bins.iter().map(|seen| (seen - expected).powi(2) / expected).sum();
+            let chi_square: f64 = bins.iter().map(|count| (count - expected).powi(2) / expected).sum();
             assert!(chi_square < 56.0, "chi-square {chi_square}");
         }
-        assert_eq!(drawn, uniform(&seed, &ntts, degree));
-        assert_ne!(drawn, uniform(&Seed::from_bytes([4; 16]), &ntts, degree));
+        assert_eq!(parts, uniform(&seed, &ntts, degree));
+        assert_ne!(parts, uniform(&Seed::from_bytes([4; 16]), &ntts, degree));
     }
 
     #[test]

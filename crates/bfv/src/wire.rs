@@ -26,11 +26,11 @@ pub(crate) fn unpack(what: &'static str, bytes: &[u8], count: usize, bits: u32) 
 
 /// [`unpack`] to as many places as there are numbers.
 pub(crate) fn unpack_to(what: &'static str, bytes: &[u8], values: &mut [u64], bits: u32) -> Result<(), Error> {
-    let (expected, used) = (packed_bytes(values.len(), bits), values.len() * bits as usize);
+    let (expected, used_bits) = (packed_bytes(values.len(), bits), values.len() * bits as usize);
     if bytes.len() != expected {
         return Err(PeerMisbehaved::WrongLength { what, expected, actual: bytes.len() }.into());
     }
-    if bytes.last().is_some_and(|last| used % 8 != 0 && last >> (used % 8) != 0) {
+    if bytes.last().is_some_and(|last| used_bits % 8 != 0 && last >> (used_bits % 8) != 0) {
         return Err(PeerMisbehaved::DirtyPadding { what }.into());
     }
     Modulus::new(bits).unpack_into(values, bytes);

@@ -196,16 +196,16 @@ impl Digits {
     fn find(&self, points: &[u64], queries: &[Query], words: &[u64], compared: &mut [u64]) {
         let word = |at: u32| &words[at as usize * points.len()..][..points.len()];
         let mut columns = compared.chunks_exact_mut(points.len().div_ceil(64));
-        let mut moved = Vec::new();
+        let mut shifted_points = Vec::new();
         for &(index, added) in queries {
             let (bits, offset) = (self.widths[index], self.offsets[index]);
             let low = self.widths[..index].iter().sum();
             let points = if added == 0 {
                 points
             } else {
-                moved.clear();
-                moved.extend(points.iter().map(|point| point.wrapping_add(added)));
-                &moved
+                shifted_points.clear();
+                shifted_points.extend(points.iter().map(|point| point.wrapping_add(added)));
+                &shifted_points
             };
             let tables = [word(offset / 64), if bits == DIGIT_BITS { word(offset / 64 + 1) } else { &[] }];
             let [less, equal] = [(); 2].map(|()| columns.next().expect("two columns for each question"));
@@ -368,10 +368,10 @@ mod tests {
             let digits = Digits::cheapest(bits, |digits| factor * products(digits.count()));
             assert_eq!(digits.widths.iter().sum::<u32>(), bits);
             assert!(digits.widths.iter().all(|&width| (1..=DIGIT_BITS).contains(&width)));
-            let mut used = vec![false; 64 * digits.words()];
+            let mut is_used = vec![false; 64 * digits.words()];
             for (&width, &offset) in digits.widths.iter().zip(&digits.offsets) {
                 assert_eq!(offset % (1 << width), 0, "a table of {width} bits from {offset} on");
-                for bit in &mut used[offset as usize..][..1 << width] {
+                for bit in &mut is_used[offset as usize..][..1 << width] {
                     assert!(!std::mem::replace(bit, true));
                 }
             }

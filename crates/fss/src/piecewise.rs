@@ -161,8 +161,8 @@ impl Piecewise {
         index.add_packed(&mut numbers, number_bytes)?;
         borrow.xor_assign(&Bits::from_bytes(bits, count)?);
 
-        let (opened_top, hidden_top) = (Top::of(&columns[below..], &borrow), Top::of(&flips[below..], &hides_borrow));
-        let is_not_negative = match (&opened_top.sign, &hidden_top.sign) {
+        let (opened_top, top_flips) = (Top::of(&columns[below..], &borrow), Top::of(&flips[below..], &hides_borrow));
+        let is_not_negative = match (&opened_top.sign, &top_flips.sign) {
             (Some(opened), Some(flips)) => {
                 Some(less(opened, &one, &pull_products(role, flips, &mut streams, &mut alone)?))
             }
@@ -170,8 +170,7 @@ impl Piecewise {
         };
         let mut is_zero = Bits::zeros(count);
         // Without a borrow its bit is clear.
-        for (borrows, (opened, flips)) in [false, true].into_iter().zip(opened_top.equal.iter().zip(&hidden_top.equal))
-        {
+        for (borrows, (opened, flips)) in [false, true].into_iter().zip(opened_top.equal.iter().zip(&top_flips.equal)) {
             let [bit, digits @ ..] = opened;
             let opened = [vec![if borrows { bit.clone() } else { bit.not() }], digits.to_vec()].concat();
             is_zero.xor_assign(&all(&opened, flips, &one, || pull_product(role, count, &mut streams, &mut alone))?);
@@ -299,9 +298,9 @@ impl Piecewise {
                 match role {
                     Role::Client => streams.pads(vectors),
                     Role::Server => {
-                        let (here, later) = bytes.split_at(8 * vectors.len());
-                        let here = here.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
-                        vectors.iter_mut().zip(here).for_each(|(vector, word)| *vector = word);
+                        let (head, later) = bytes.split_at(8 * vectors.len());
+                        let head = head.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word));
+                        vectors.iter_mut().zip(head).for_each(|(vector, word)| *vector = word);
                         bytes = later;
                     }
                 }

@@ -66,9 +66,9 @@ fn plant_leaves(
     let mut planted = vec![[0; 16]; points.len() * levels];
     let groups = planted.par_chunks_mut(GROUP * levels).zip(points.par_chunks(GROUP));
     groups.zip(at_client.par_chunks_mut(GROUP)).enumerate().for_each(|(group, ((out, points), at_client))| {
-        let here = group * GROUP..group * GROUP + points.len();
+        let range = group * GROUP..group * GROUP + points.len();
         let hash = &hashes[group * GROUP / KEYS_A_PART];
-        plant_group(hash, [&roots[0][here.clone()], &roots[1][here]], points, &difference, out, at_client);
+        plant_group(hash, [&roots[0][range.clone()], &roots[1][range]], points, &difference, out, at_client);
     });
     planted
 }

@@ -90,9 +90,9 @@ impl<'a> Within<'a> {
 impl Source for Within<'_> {
     fn pull(&mut self, bytes: usize) -> Result<&[u8], Error> {
         let Self { region, window } = self;
-        let here = *region;
-        *region = here.behind(bytes);
-        match here {
+        let start = *region;
+        *region = start.behind(bytes);
+        match start {
             Region::Memory(memory) => Ok(&memory[..bytes]),
             Region::File { file, offset } => {
                 window.resize(bytes, 0);
@@ -103,18 +103,18 @@ impl Source for Within<'_> {
     }
 
     fn region(&mut self, bytes: usize) -> Result<Region<'_>, Error> {
-        let here = self.region;
-        self.region = here.behind(bytes);
-        Ok(here)
+        let start = self.region;
+        self.region = start.behind(bytes);
+        Ok(start)
     }
 }
 
 impl Source for &[u8] {
     fn pull(&mut self, bytes: usize) -> Result<&[u8], Error> {
         let too_short = Error::KeyTooShort { expected: bytes, actual: self.len() };
-        let (taken, rest) = self.split_at_checked(bytes).ok_or(too_short)?;
+        let (head, rest) = self.split_at_checked(bytes).ok_or(too_short)?;
         *self = rest;
-        Ok(taken)
+        Ok(head)
     }
 }
 

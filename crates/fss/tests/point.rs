@@ -168,8 +168,8 @@ fn a_trial_tells_of_the_trees_of_one_part_alone() {
     let roots = [0, 1].map(|mark| (0..keys).map(|_| Block::from(prg.below(1 << 15)) << 1 | mark).collect::<Vec<_>>());
     // The part of keys under these hashes, and what the client knows of `H` at the server's roots.
     let part = |index: usize, hashes: TreeHashes| {
-        let here = index * KEYS_A_PART..(index + 1) * KEYS_A_PART;
-        let part_roots = [&roots[0][here.clone()], &roots[1][here]];
+        let range = index * KEYS_A_PART..(index + 1) * KEYS_A_PART;
+        let part_roots = [&roots[0][range.clone()], &roots[1][range]];
         let words = point::plant(bits, &hashes, part_roots, &[128; KEYS_A_PART]);
         let mut sums = part_roots[0].to_vec();
         paths::hash(&hashes.part(0), &mut sums);

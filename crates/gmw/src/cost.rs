@@ -124,11 +124,11 @@ pub fn multiply(n: usize, bits: u32) -> Cost {
 
 /// [`crate::scale`] of `n` values of `bits` bits by factors of `factor_bits` bits.
 pub fn scale(n: usize, factor_bits: u32, bits: u32) -> Cost {
-    let chosen = factor_bits.min(bits);
-    let products = n * chosen as usize;
+    let choice_bits = factor_bits.min(bits);
+    let products = n * choice_bits as usize;
     Cost {
         demand: Demand { products_sent_by_client: ProductCounts::of(bits, products), ..Demand::NONE },
-        client_bytes: message(bit_by_bit(n, bits - chosen + 1..=bits)),
+        client_bytes: message(bit_by_bit(n, bits - choice_bits + 1..=bits)),
         server_bytes: message(products.div_ceil(8)),
         rounds: 1,
     }
@@ -277,9 +277,7 @@ pub fn piecewise(n: usize, of: &Piecewise, rounds: Rounds) -> Cost {
     let sides = match (of.widened(), of.nonnegative) {
         (None, true) => mux(n, of.to),
         (None, false) => mux_all(n, &[of.to, of.beyond()]),
-        (Some(wanted), _) => {
-            mux_all(n, &[of.to, of.to, of.ring]) + extend(n, of.ring, wanted, Sign::NonNegative, rounds)
-        }
+        (Some(width), _) => mux_all(n, &[of.to, of.to, of.ring]) + extend(n, of.ring, width, Sign::NonNegative, rounds),
     };
     adder + above + inside + opened + mux_all(n, &distances) + widened + mux(n, of.to - 1) + sides
 }

@@ -45,10 +45,10 @@ impl Piecewise {
     /// The same with rings as narrow as `lines` allow.
     #[must_use]
     pub fn narrowed(self, lines: &Lines) -> Self {
-        let held = u64::BITS - lines.reach().saturating_mul(2).leading_zeros() + 1;
-        let held = held.max(self.step_bits() + 1);
+        let width = u64::BITS - lines.reach().saturating_mul(2).leading_zeros() + 1;
+        let width = width.max(self.step_bits() + 1);
         // A product that is brought to the result's ring takes a round, and a bit.
-        let products = if held + 1 < self.to { held } else { self.to };
+        let products = if width + 1 < self.to { width } else { self.to };
         let [slope, at_zero] = lines.above();
         Self { products, whole: self.rises && at_zero.is_multiple_of(slope), ..self }
     }
@@ -83,7 +83,7 @@ impl Piecewise {
 
     /// The ring that a value above the table is wanted in, as it counts `2^f` times, if that is wider than its own.
     pub(crate) fn widened(&self) -> Option<u32> {
-        Some(self.to - self.step_bits()).filter(|&wanted| self.rises && wanted > self.ring)
+        Some(self.to - self.step_bits()).filter(|&width| self.rises && width > self.ring)
     }
 }
 
@@ -132,14 +132,14 @@ pub fn piecewise(party: &mut Party<'_>, x: &[u64], of: &Piecewise, lines: &Lines
             parts[1].iter_mut().for_each(|part| *part <<= unit);
             sum(parts, to)
         }
-        Some(wanted) => {
+        Some(width) => {
             let (ring, top) = (Modulus::new(of.ring), (1 << of.bits) - 1);
             let more: Vec<u64> = x.iter().map(|x| ring.reduce(x.wrapping_sub(public(top)))).collect();
             let last = vec![to.reduce(public(slope.wrapping_mul(top).wrapping_add(at_zero))); x.len()];
             let [last, more] = [(&last, to), (&more, ring)].map(|(values, ring)| Choice { bits: &over, values, ring });
             let mut parts = mux_each(party, &[within, last, more])?;
             let more = parts.pop().expect("three parts");
-            let mut more = extend(party, &more, ring, Modulus::new(wanted), Sign::NonNegative)?;
+            let mut more = extend(party, &more, ring, Modulus::new(width), Sign::NonNegative)?;
             more.iter_mut().for_each(|more| *more = slope.wrapping_mul(*more));
             parts.push(more);
             sum(parts, to)
@@ -205,9 +205,9 @@ fn line(
     let OneHots { number, entries } = &party.stock.take_one_hots(lines.count().ilog2(), n)?;
     let hidden = join(&index.iter().zip(number).map(|(index, number)| index.xor(number)).collect::<Vec<_>>());
     let opened = open_bits(party, &hidden)?;
-    let moved: Vec<Bits> = (0..index.len()).map(|bit| opened.slice(bit * n, n)).collect();
-    let [moved, entries] = [&moved, entries].map(|planes| planes.iter().map(Bits::words).collect::<Vec<_>>());
-    let Selected { mut slopes, offsets: mut values, counts } = lines.selected(&entries, &moved, n);
+    let shifts: Vec<Bits> = (0..index.len()).map(|bit| opened.slice(bit * n, n)).collect();
+    let [shifts, entries] = [&shifts, entries].map(|planes| planes.iter().map(Bits::words).collect::<Vec<_>>());
+    let Selected { mut slopes, offsets: mut values, counts } = lines.selected(&entries, &shifts, n);
     let reach = lines.reach();
 
     // What this party's bits select less what the other's do is the line or its negative, as its count is one more or one less.

@@ -75,20 +75,20 @@ pub(crate) fn most_waiting(plan: &Plan, most: usize) -> usize {
 impl<I: Iterator<Item = Range<usize>>> Inbox<I> {
     /// The next `count` ciphertexts, of which there must be as many left.
     pub(crate) fn take(&mut self, channel: &mut Channel, count: usize) -> Result<&[u8], Error> {
-        let taken = count * self.ciphertext_bytes;
-        if self.waiting.len() < taken {
+        let length = count * self.ciphertext_bytes;
+        if self.waiting.len() < length {
             self.bytes.copy_within(self.waiting.clone(), 0);
             self.waiting = 0..self.waiting.len();
         }
-        while self.waiting.len() < taken {
+        while self.waiting.len() < length {
             let message = self.due.next().map_or(0, |message| message.len() * self.ciphertext_bytes);
             let end = self.waiting.end + message;
             channel.recv_into(&mut self.bytes[self.waiting.end..end])?;
             self.waiting.end = end;
         }
         let start = self.waiting.start;
-        self.waiting.start += taken;
-        Ok(&self.bytes[start..start + taken])
+        self.waiting.start += length;
+        Ok(&self.bytes[start..start + length])
     }
 
     /// [`Inbox::take`], read, a message's worth at a time.

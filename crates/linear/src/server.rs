@@ -154,9 +154,10 @@ impl Chunk<'_> {
             let seeded = |task: &'_ Task| task.replies().map(|_| prg.seed()).collect();
             let seeds: Vec<Vec<Seed>> = batch.iter().map(seeded).collect();
             let work = batch.par_iter().zip(seeds);
-            let done: Vec<Vec<Reply>> = work.map(|(task, seeds)| self.run(task, &seeds)).collect::<Result<_, _>>()?;
+            let results: Vec<Vec<Reply>> =
+                work.map(|(task, seeds)| self.run(task, &seeds)).collect::<Result<_, _>>()?;
             let indices = batch.iter().flat_map(Task::replies).map(|(section, reply)| section * each + reply);
-            for (index, reply) in indices.zip(done.into_iter().flatten()) {
+            for (index, reply) in indices.zip(results.into_iter().flatten()) {
                 replies[index - first] = Some(reply);
             }
             while let Some(reply) = replies.get_mut(delivered).and_then(Option::take) {

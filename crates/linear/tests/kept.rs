@@ -121,15 +121,15 @@ fn no_ciphertext_and_no_reply_has_the_randomness_of_another() {
     let plan = Plan::for_program(&products, 40, 2).unwrap().remove(0);
     // Twice to the same client, whose weights and key are the same.
     let kept = Kept::new(&plan, 16);
-    let (mut prg, mut again) = (prg(9), Vec::new());
+    let (mut prg, mut second_bytes) = (prg(9), Vec::new());
     let mut send = |part: &[u8]| {
-        again.extend_from_slice(part);
+        second_bytes.extend_from_slice(part);
         Ok::<_, Error>(())
     };
     kept.keys.encrypt(&plan, &[&kept.weights[0]], &mut prg, &mut send).unwrap();
     let keys = [(); 2].map(|()| kept.keys.public_key(&mut prg));
     let ciphertexts =
-        [&kept.bytes, &again].into_iter().flat_map(|bytes| bytes.chunks(plan.parameters().ciphertext_bytes()));
+        [&kept.bytes, &second_bytes].into_iter().flat_map(|bytes| bytes.chunks(plan.parameters().ciphertext_bytes()));
     let parts: Vec<&[u8]> = ciphertexts.chain(keys.iter().map(Vec::as_slice)).collect();
     assert_eq!(parts.len(), 2 * plan.ciphertexts() + 2);
     for (at, one) in parts.iter().enumerate() {
@@ -165,15 +165,15 @@ fn what_no_honest_party_sends_is_refused_or_opened_and_stops_nobody() {
             Ok::<_, Error>(())
         };
         let (mut near, _far) = pair();
-        let refused = multiply(&mut near, &plan, &kept.public, &mut read, &uniform(3 * 40, 40), &mut prg(3));
-        assert!(matches!(refused, Err(Error::PeerMisbehaved(_))), "{refused:?}");
+        let result = multiply(&mut near, &plan, &kept.public, &mut read, &uniform(3 * 40, 40), &mut prg(3));
+        assert!(matches!(result, Err(Error::PeerMisbehaved(_))), "{result:?}");
     }
     // A server that is sent other replies: any bits are a reply, of another length none is.
     let reply = 3 * plan.parameters().reply_bytes(90);
-    let mut drawn = vec![0; reply];
-    prg(4).fill(&mut drawn);
+    let mut noise = vec![0; reply];
+    prg(4).fill(&mut noise);
     for (bytes, is_reply) in
-        [(vec![0; reply], true), (drawn, true), (vec![0; reply - 1], false), (vec![0; reply + 1], false)]
+        [(vec![0; reply], true), (noise, true), (vec![0; reply - 1], false), (vec![0; reply + 1], false)]
     {
         let (mut near, mut far) = pair();
         near.send(&bytes).unwrap();

@@ -46,16 +46,16 @@ impl Stock {
             out.write_all(&(self.left_of(kind) as u64).to_le_bytes())?;
         }
         counted(self.is_of_words).try_for_each(|kind| {
-            let taken = self.taken[kind.index()];
+            let start = self.taken[kind.index()];
             match kind {
-                Kind::PrivateAnds => self.private_ands.write(taken, out),
-                Kind::Triples => self.triples.write(taken, out),
-                Kind::PairedTriples => self.paired_triples.write(taken, out),
-                Kind::ProductsSent(width) => self.products.sent[width.index()].write(taken, out),
-                Kind::ProductsReceived(width) => self.products.received[width.index()].write(taken, out),
-                Kind::TablesSent(shape) => self.tables.sent[shape as usize].write(taken, out),
-                Kind::TablesReceived(shape) => self.tables.received[shape as usize].write(taken, out),
-                Kind::OneHots(bits) => self.one_hots[one_hots::index(bits)].write(taken, out),
+                Kind::PrivateAnds => self.private_ands.write(start, out),
+                Kind::Triples => self.triples.write(start, out),
+                Kind::PairedTriples => self.paired_triples.write(start, out),
+                Kind::ProductsSent(width) => self.products.sent[width.index()].write(start, out),
+                Kind::ProductsReceived(width) => self.products.received[width.index()].write(start, out),
+                Kind::TablesSent(shape) => self.tables.sent[shape as usize].write(start, out),
+                Kind::TablesReceived(shape) => self.tables.received[shape as usize].write(start, out),
+                Kind::OneHots(bits) => self.one_hots[one_hots::index(bits)].write(start, out),
             }
         })
     }
@@ -80,7 +80,7 @@ impl Stock {
     ///
     /// # Errors
     /// As [`Stock::from_bytes`]; [`Error::Unreadable`] if the source fails. Then what was read is wiped as well.
-    pub fn read(source: &mut dyn Read, length: u64, mut used: Self) -> Result<Self, Error> {
+    pub fn read(source: &mut dyn Read, length: u64, mut spare: Self) -> Result<Self, Error> {
         let mut reader = Reader::new(source, length);
         if reader.array::<12>()? != *MAGIC {
             return Err(Error::InvalidStock { what: "they are no stored stock" });
@@ -95,27 +95,27 @@ impl Stock {
         for kind in counted(is_of_words) {
             counts[kind.index()] = reader.count()?;
         }
-        if used.role != role {
-            used = Self::empty(role);
+        if spare.role != role {
+            spare = Self::empty(role);
         }
-        // Whatever fails, `used` is wiped with all that was read.
+        // Whatever fails, `spare` is wiped with all that was read.
         for (kind, count) in Kind::all().zip(counts) {
             match kind {
-                Kind::PrivateAnds => used.private_ands.read(&mut reader, count),
-                Kind::Triples => used.triples.read(&mut reader, count),
-                Kind::PairedTriples => used.paired_triples.read(&mut reader, count),
-                Kind::ProductsSent(width) => used.products.sent[width.index()].read(&mut reader, count),
-                Kind::ProductsReceived(width) => used.products.received[width.index()].read(&mut reader, count),
-                Kind::TablesSent(shape) => used.tables.sent[shape as usize].read(&mut reader, count),
-                Kind::TablesReceived(shape) => used.tables.received[shape as usize].read(&mut reader, count),
-                Kind::OneHots(bits) => used.one_hots[one_hots::index(bits)].read(&mut reader, count),
+                Kind::PrivateAnds => spare.private_ands.read(&mut reader, count),
+                Kind::Triples => spare.triples.read(&mut reader, count),
+                Kind::PairedTriples => spare.paired_triples.read(&mut reader, count),
+                Kind::ProductsSent(width) => spare.products.sent[width.index()].read(&mut reader, count),
+                Kind::ProductsReceived(width) => spare.products.received[width.index()].read(&mut reader, count),
+                Kind::TablesSent(shape) => spare.tables.sent[shape as usize].read(&mut reader, count),
+                Kind::TablesReceived(shape) => spare.tables.received[shape as usize].read(&mut reader, count),
+                Kind::OneHots(bits) => spare.one_hots[one_hots::index(bits)].read(&mut reader, count),
             }?;
         }
         if reader.bytes_left > 0 {
             return Err(Error::InvalidStock { what: "they are too long" });
         }
-        (used.is_of_words, used.taken) = (is_of_words, [0; Kind::COUNT]);
-        Ok(used)
+        (spare.is_of_words, spare.taken) = (is_of_words, [0; Kind::COUNT]);
+        Ok(spare)
     }
 }
 
@@ -251,16 +251,16 @@ mod tests {
     /// Stocks of other widths, one after the other in the same memory, take what the largest takes.
     #[test]
     fn products_of_another_width_take_no_room_besides() -> Result<(), Error> {
-        let mut used = Stock::empty(Role::Server);
+        let mut spare = Stock::empty(Role::Server);
         let mut prg = Prg::from_seed(&Seed::from_bytes([1; 16]));
         for width in Width::ALL {
             let count = 80_000 / width.bytes();
             let demand =
                 Demand { products_sent_by_server: ProductCounts::of(8 * width.bytes() as u32, count), ..Demand::NONE };
             let bytes = Stock::deal(&demand, &mut prg).1.to_bytes();
-            used = Stock::read(&mut &bytes[..], bytes.len() as u64, used)?;
-            assert!(used.has_left(&demand));
-            let room = used.products.sent.iter().map(|products| products.rho.bytes.capacity()).sum::<usize>();
+            spare = Stock::read(&mut &bytes[..], bytes.len() as u64, spare)?;
+            assert!(spare.has_left(&demand));
+            let room = spare.products.sent.iter().map(|products| products.rho.bytes.capacity()).sum::<usize>();
             assert!(room <= 2 * 80_000, "{room} bytes");
         }
         Ok(())

@@ -76,15 +76,15 @@ impl Extension {
 
 /// Iterations of one direction.
 fn iterations(size: Size, demand: &Demand, sender: Role) -> u64 {
-    let (mut position, mut begun) = (Position::new(size.ladder()), 0);
+    let (mut position, mut count) = (Position::new(size.ladder()), 0);
     for part in parts(demand) {
         for run in runs(&part, sender) {
             while let Some(step) = position.step(run.count()) {
-                begun += u64::from(!matches!(step, Step::Grow(_)));
+                count += u64::from(!matches!(step, Step::Grow(_)));
             }
         }
     }
-    begun
+    count
 }
 
 impl Parameters {
@@ -109,10 +109,10 @@ mod tests {
             let trees = size.ladder()[0];
             assert!(bytes(&only) > (trees.groups() * trees.group_blocks() * 16) as u64);
             assert_eq!(iterations(size, &only, Role::Client), 0);
-            let begun = iterations(size, &only, Role::Server);
+            let count = iterations(size, &only, Role::Server);
             let last = size.ladder().last().expect("a ladder");
             let most = only.private_ands.div_ceil(last.free_groups(last) * last.group_outputs()) + size.ladder().len();
-            assert!((1..=most as u64).contains(&begun), "{begun} of at most {most}");
+            assert!((1..=most as u64).contains(&count), "{count} of at most {most}");
         }
     }
 

@@ -229,9 +229,9 @@ impl CotReceiver for SoftSpokenReceiver {
 
 /// The first of some blocks, which are then gone, as all of them are.
 fn taken(blocks: &mut Zeroizing<Vec<Block>>, count: usize) -> Vec<Block> {
-    let mut taken = std::mem::take(&mut **blocks);
-    taken.truncate(count);
-    taken
+    let mut head = std::mem::take(&mut **blocks);
+    head.truncate(count);
+    head
 }
 
 /// Makes so many blocks of those there, which mean nothing. What is too short is wiped, not moved.

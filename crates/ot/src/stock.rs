@@ -94,8 +94,8 @@ pub(crate) struct Ots {
 impl Ots {
     /// None yet, in the memory of a stock that is used up, with room for what `role` makes of `demand`: what grows by itself is copied, and ends
     /// with up to twice the room.
-    fn for_demand(demand: &Demand, role: Role, used: Stock) -> Self {
-        let Stock { products, tables, one_hots, .. } = used;
+    fn for_demand(demand: &Demand, role: Role, spare: Stock) -> Self {
+        let Stock { products, tables, one_hots, .. } = spare;
         let mut ots = Self { products, tables, one_hots, ..Self::default() };
         // All that is too large goes before anything comes.
         ots.each(demand, role, |columns, count| columns.empty(count));
@@ -172,10 +172,15 @@ impl Stock {
     ///
     /// # Errors
     /// As [`Stock::generate`].
-    pub fn generate_in(used: Self, party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Self, Error> {
+    pub fn generate_in(
+        spare: Self,
+        party: &mut OtParty,
+        channel: &mut Channel,
+        demand: &Demand,
+    ) -> Result<Self, Error> {
         let role = party.role();
         let parts = schedule::parts(demand);
-        let mut ots = Self::transfer(Ots::for_demand(demand, role, used), party, channel, &parts[0])?;
+        let mut ots = Self::transfer(Ots::for_demand(demand, role, spare), party, channel, &parts[0])?;
         let mut words = Self::empty(role);
         for (run, demand) in demand.one_hots.runs().into_iter().zip(&parts[1..]) {
             let transferred = Self::transfer(Ots::for_demand(demand, role, words), party, channel, demand)?;

@@ -115,10 +115,10 @@ mod tests {
             let (all, message) = plant(k, &keys, &mut prg);
             // The sibling of every missing seed: its path differs in the last level alone.
             let last_levels = (0..128 / k).fold(0, |bits, group| bits | 1 << (group * k));
-            let taken = grow(k, delta ^ last_levels, &chosen, &message);
+            let punctured = grow(k, delta ^ last_levels, &chosen, &message);
             for (group, all) in all.chunks(1 << k).enumerate() {
                 let missing = (delta >> (group * k)) as usize & ((1 << k) - 1);
-                assert!(!taken.contains(&all[missing]), "k {k}, group {group}");
+                assert!(!punctured.contains(&all[missing]), "k {k}, group {group}");
             }
         }
     }

@@ -85,9 +85,9 @@ pub(crate) fn random_below(bound: &Integer, prg: &mut Prg) -> Integer {
                 left => u64::MAX >> (64 - left.min(64)),
             };
         }
-        let drawn = Integer::from_words(words.iter().copied());
-        if drawn < *bound {
-            return drawn;
+        let candidate = Integer::from_words(words.iter().copied());
+        if candidate < *bound {
+            return candidate;
         }
     }
 }

@@ -192,11 +192,11 @@ mod tests {
                     let ends = |path| {
                         [roots[i], roots[i] ^ differences[i]].map(|root| slow_walk(root, path, &tree_words).0)
                     };
-                    let [here, there] = ends(paths[i]);
-                    prop_assert_eq!((nodes[i], here ^ there), (here, differences[i]));
+                    let [near, far] = ends(paths[i]);
+                    prop_assert_eq!((nodes[i], near ^ far), (near, differences[i]));
                     for turn in 0..levels {
-                        let [here, there] = ends(paths[i] ^ 1 << turn);
-                        prop_assert_eq!(here, there);
+                        let [near, far] = ends(paths[i] ^ 1 << turn);
+                        prop_assert_eq!(near, far);
                     }
                 }
                 outputs.push(words);

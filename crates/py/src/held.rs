@@ -11,25 +11,25 @@ use crate::progress::Progress;
 pub(crate) struct Held<T>(Mutex<Option<T>>);
 
 impl<T: Send> Held<T> {
-    pub(crate) fn new(held: T) -> Self {
-        Self(Mutex::new(Some(held)))
+    pub(crate) fn new(value: T) -> Self {
+        Self(Mutex::new(Some(value)))
     }
 
     /// Takes it, which can be done once.
     pub(crate) fn take(&self) -> Option<T> {
-        self.0.lock().ok().and_then(|mut held| held.take())
+        self.0.lock().ok().and_then(|mut slot| slot.take())
     }
 
     /// Gives back what was taken.
-    pub(crate) fn put_back(&self, held: T) {
+    pub(crate) fn put_back(&self, value: T) {
         if let Ok(mut place) = self.0.lock() {
-            *place = Some(held);
+            *place = Some(value);
         }
     }
 
     /// Does something with it and gives what comes of that, or nothing where it is taken.
     pub(crate) fn if_held<R>(&self, act: impl FnOnce(&mut T) -> R) -> Option<R> {
-        self.0.lock().ok().and_then(|mut held| held.as_mut().map(act))
+        self.0.lock().ok().and_then(|mut slot| slot.as_mut().map(act))
     }
 
     /// Runs `work` on an open session without the interpreter's lock.

@@ -204,13 +204,13 @@ impl Bits {
         if shift == 0 {
             self.words.extend_from_slice(&other.words);
         } else {
-            let mut begun = self.words.pop().unwrap_or(0);
+            let mut partial = self.words.pop().unwrap_or(0);
             self.words.extend(other.words.iter().map(|word| {
-                let whole = begun | word << shift;
-                begun = word >> (64 - shift);
+                let whole = partial | word << shift;
+                partial = word >> (64 - shift);
                 whole
             }));
-            self.words.push(begun);
+            self.words.push(partial);
         }
         self.len += other.len;
         self.words.truncate(self.len.div_ceil(64));

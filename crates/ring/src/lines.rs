@@ -123,22 +123,22 @@ impl Lines {
     }
 
     /// For each of `count` elements the lines whose bit is set, of line `i` at place `i ^ m`; `bits`: for each place a bit of every
-    /// element, 64 to a word, `moved`: the same for each bit of the number `m` of an element, the lowest first. Time and addresses do not
+    /// element, 64 to a word, `shifts`: the same for each bit of the number `m` of an element, the lowest first. Time and addresses do not
     /// depend on them.
     ///
     /// # Panics
     /// Unless there are words for each line, bit of its number and element.
-    pub fn selected(&self, bits: &[&[u64]], moved: &[&[u64]], count: usize) -> Selected {
+    pub fn selected(&self, bits: &[&[u64]], shifts: &[&[u64]], count: usize) -> Selected {
         let blocks = count.div_ceil(WORD);
-        assert_eq!((bits.len(), 1 << moved.len()), (self.count(), self.count()), "bits for each line");
-        assert!(bits.iter().chain(moved).all(|bits| bits.len() == blocks), "a bit for each element");
+        assert_eq!((bits.len(), 1 << shifts.len()), (self.count(), self.count()), "bits for each line");
+        assert!(bits.iter().chain(shifts).all(|bits| bits.len() == blocks), "a bit for each element");
         let (tables, kernels) = ([&self.slopes[..], &self.offsets[..]], kernels());
         let sums =
             (0..blocks).into_par_iter().with_min_len(BLOCKS_A_JOB).map_init(Vec::new, |words: &mut Vec<u64>, block| {
                 words.clear();
                 words.extend(bits.iter().map(|bits| bits[block]));
-                for (bit, moved) in moved.iter().enumerate() {
-                    swap(words, 1 << bit, moved[block]);
+                for (bit, shifts) in shifts.iter().enumerate() {
+                    swap(words, 1 << bit, shifts[block]);
                 }
                 // How many are set, modulo 4, of all elements at once.
                 let counts = words.iter().fold([0, 0], |[ones, twos], word| [ones ^ word, twos ^ ones & word]);
@@ -226,17 +226,17 @@ mod tests {
         #[test]
         fn lines_are_selected_where_bits_are_set(
             values in prop::collection::vec(any::<[i64; 2]>(), 64), bits in prop::collection::vec(any::<[u64; 2]>(), 64),
-            moved in prop::collection::vec(any::<[u64; 2]>(), 6), count in 65_usize..=128,
+            shifts in prop::collection::vec(any::<[u64; 2]>(), 6), count in 65_usize..=128,
         ) {
             let ring = Modulus::new(37);
             let [slopes, offsets] = [0, 1].map(|i| values.iter().map(|pair| pair[i]).collect::<Vec<i64>>());
             let lines = Lines::new(&slopes, &offsets, 3, false, ring);
-            let [columns, places] = [&bits, &moved].map(|bits| bits.iter().map(|bits| &bits[..]).collect::<Vec<&[u64]>>());
+            let [columns, places] = [&bits, &shifts].map(|bits| bits.iter().map(|bits| &bits[..]).collect::<Vec<&[u64]>>());
             let selected = lines.selected(&columns, &places, count);
             prop_assert_eq!([selected.slopes.len(), selected.offsets.len()], [count; 2]);
             for i in 0..count {
                 let bit = |words: &[u64; 2]| words[i / 64] >> (i % 64) & 1;
-                let by = (0..6).fold(0, |by, at| by | (bit(&moved[at]) as usize) << at);
+                let by = (0..6).fold(0, |by, at| by | (bit(&shifts[at]) as usize) << at);
                 let set = |line: usize| bit(&bits[line ^ by]);
                 let sum = |values: &[i64]| (0..64).fold(0, |sum: u64, line| {
                     sum.wrapping_add(ring.reduce(values[line] as u64) * set(line))

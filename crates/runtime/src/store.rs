@@ -172,7 +172,7 @@ impl Store {
             // The first one to link wins, whoever else draws at the same time.
             match self.write_once(&path, |out| out.write_all(seed.as_bytes()).map_err(|error| io(&path, error))) {
                 Err(StoreError::Io { error, .. }) if error.kind() == ErrorKind::AlreadyExists => {}
-                written => written?,
+                result => result?,
             }
         }
         let bytes = self.read_file(&path)?.ok_or_else(|| io(&path, ErrorKind::NotFound.into()))?;

@@ -299,8 +299,8 @@ fn a_toy_suite_prepares_stores_and_infers_as_any_other() {
             .expect("an entry is left");
         assert_eq!(id, ids[0]);
         // Spent is spent, in every suite.
-        let again = client.infer(&*plan, &ids[1], std::slice::from_ref(&input), &mut Silent);
-        assert!(matches!(again, Err(Error::Store(StoreError::Spent { .. }))));
+        let repetition = client.infer(&*plan, &ids[1], std::slice::from_ref(&input), &mut Silent);
+        assert!(matches!(repetition, Err(Error::Store(StoreError::Spent { .. }))));
         let unprepared = client.infer_unprepared(&*plan, std::slice::from_ref(&input), &mut Silent);
         assert!(matches!(unprepared, Err(Error::Misuse(_))));
         [named.0, second.0]

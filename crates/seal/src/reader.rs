@@ -68,13 +68,13 @@ impl Stored {
     pub fn read_at(&self, out: &mut [u8], offset: u64) -> Result<usize> {
         let Some(seal) = &self.seal else { return self.file.read_at(out, offset) };
         let left = usize::try_from(seal.bytes.saturating_sub(offset)).unwrap_or(usize::MAX);
-        let wanted = out.len().min(left);
-        let mut done = 0;
-        while done < wanted {
-            let (index, skipped) = place(offset + done as u64);
-            done += seal.read(&self.file, index, skipped, &mut out[done..wanted])?;
+        let length = out.len().min(left);
+        let mut position = 0;
+        while position < length {
+            let (index, skipped) = place(offset + position as u64);
+            position += seal.read(&self.file, index, skipped, &mut out[position..length])?;
         }
-        Ok(wanted)
+        Ok(length)
     }
 }
 

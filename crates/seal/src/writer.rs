@@ -87,14 +87,14 @@ impl Writer {
             seal.chunks += 1;
         }
         // After an error the file is useless, so nothing is kept for a second attempt.
-        let written = self.file.write_all(&self.buffer);
+        let result = self.file.write_all(&self.buffer);
         self.buffer.clear();
         let before = self.bytes;
         self.bytes += plain;
         if before / SYNC_EVERY < self.bytes / SYNC_EVERY {
             self.sync_early();
         }
-        written
+        result
     }
 
     /// Lets what was written so far go to disk. Without a thread to spare, all of it goes there at the end.
@@ -137,12 +137,12 @@ impl Write for Writer {
     fn write(&mut self, bytes: &[u8]) -> Result<usize> {
         let block = if self.seal.is_some() { CHUNK } else { BLOCK };
         self.buffer.reserve_exact((block + TAG).saturating_sub(self.buffer.len()));
-        let taken = bytes.len().min(block - self.buffer.len());
-        self.buffer.extend_from_slice(&bytes[..taken]);
+        let count = bytes.len().min(block - self.buffer.len());
+        self.buffer.extend_from_slice(&bytes[..count]);
         if self.buffer.len() == block {
             self.write_block()?;
         }
-        Ok(taken)
+        Ok(count)
     }
 
     /// Does nothing: a chunk is written when it is full, the last one by [`Writer::finish`].

@@ -43,11 +43,11 @@ pub(crate) fn plant(bits: u32, hashes: &TreeHashes, roots: [&[Block]; 2], points
     let mut keys = vec![0; points.len() * key_bytes(bits)];
     let groups = keys.par_chunks_mut((GROUP * key_bytes(bits)).max(1)).zip(points.par_chunks(GROUP));
     groups.enumerate().for_each(|(group, (keys, points))| {
-        let here = group * GROUP..group * GROUP + points.len();
+        let range = group * GROUP..group * GROUP + points.len();
         plant_group(
             bits,
             &hashes[group * GROUP / KEYS_A_PART],
-            [&roots[0][here.clone()], &roots[1][here]],
+            [&roots[0][range.clone()], &roots[1][range]],
             points,
             delta,
             keys,

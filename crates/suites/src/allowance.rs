@@ -63,7 +63,7 @@ impl Allowance {
         let now = now.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default().as_millis() as u64;
         let _lock = self.lock()?;
         let mut entries = read(&path)?;
-        let moved = entries.iter().any(|&(time, _)| time > now);
+        let clock_went_back = entries.iter().any(|&(time, _)| time > now);
         entries.iter_mut().for_each(|(time, _)| *time = (*time).min(now));
         entries.retain(|&(time, _)| now - time < HOUR.as_millis() as u64);
         let mut total: u64 = entries.iter().map(|&(_, count)| u64::from(count)).sum();
@@ -73,7 +73,7 @@ impl Allowance {
             self.write(&path, &entries)?;
             return Ok(None);
         }
-        if moved {
+        if clock_went_back {
             self.write(&path, &entries)?;
         }
         // The oldest go first.
@@ -98,9 +98,9 @@ impl Allowance {
         let bytes: Vec<u8> =
             counts.iter().flat_map(|(time, count)| [&time.to_le_bytes()[..], &count.to_le_bytes()].concat()).collect();
         let fresh = self.folder.join(FRESH);
-        let written = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&fresh);
-        let written = written.and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()));
-        written.and_then(|()| fs::rename(&fresh, path)).map_err(|error| io(path, error))?;
+        let result = OpenOptions::new().create(true).write(true).truncate(true).mode(0o600).open(&fresh);
+        let result = result.and_then(|mut file| file.write_all(&bytes).and_then(|()| file.sync_all()));
+        result.and_then(|()| fs::rename(&fresh, path)).map_err(|error| io(path, error))?;
         File::open(&self.folder).and_then(|folder| folder.sync_all()).map_err(|error| io(&self.folder, error))
     }
 }
@@ -160,7 +160,7 @@ mod tests {
     #[test]
     fn answers_taken_at_once_are_counted_one_by_one() {
         let folder = tempfile::tempdir().unwrap();
-        let taken = std::thread::scope(|scope| {
+        let count = std::thread::scope(|scope| {
             let takes: Vec<_> = (0..4)
                 .map(|_| {
                     let allowance = Allowance::open(folder.path()).unwrap();
@@ -169,7 +169,7 @@ mod tests {
                 .collect();
             takes.into_iter().map(|take| take.join().unwrap()).sum::<usize>()
         });
-        assert_eq!(taken, 7);
+        assert_eq!(count, 7);
     }
 
     #[test]

@@ -38,12 +38,12 @@ impl Body {
 
 impl Write for Body {
     fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        let taken = bytes.len().min(MESSAGE_BYTES - self.gathered.len());
-        self.gathered.extend_from_slice(&bytes[..taken]);
+        let count = bytes.len().min(MESSAGE_BYTES - self.gathered.len());
+        self.gathered.extend_from_slice(&bytes[..count]);
         if self.gathered.len() == MESSAGE_BYTES {
             self.hand_out()?;
         }
-        Ok(taken)
+        Ok(count)
     }
 
     fn flush(&mut self) -> io::Result<()> {
@@ -93,31 +93,31 @@ pub(crate) fn receive(dealer: &mut Channel, mut bytes: u64, body: &mut dyn Write
 pub(crate) struct Receiving<'a> {
     dealer: &'a mut Channel,
     bytes_left: u64,
-    held: Vec<u8>,
+    buffer: Vec<u8>,
     used: usize,
 }
 
 impl<'a> Receiving<'a> {
     /// A part of `bytes` bytes.
     pub(crate) fn new(dealer: &'a mut Channel, bytes: u64) -> Self {
-        Self { dealer, bytes_left: bytes, held: Vec::new(), used: 0 }
+        Self { dealer, bytes_left: bytes, buffer: Vec::new(), used: 0 }
     }
 }
 
 impl Source for Receiving<'_> {
     fn pull(&mut self, bytes: usize) -> Result<&[u8], privet_fss::Error> {
-        self.held.drain(..self.used);
+        self.buffer.drain(..self.used);
         self.used = bytes;
-        while self.held.len() < bytes {
+        while self.buffer.len() < bytes {
             if self.bytes_left == 0 {
-                return Err(privet_fss::Error::KeyTooShort { expected: bytes, actual: self.held.len() });
+                return Err(privet_fss::Error::KeyTooShort { expected: bytes, actual: self.buffer.len() });
             }
             let message = self.bytes_left.min(MESSAGE_BYTES as u64) as usize;
-            let end = self.held.len();
-            self.held.resize(end + message, 0);
-            self.dealer.recv_into(&mut self.held[end..])?;
+            let end = self.buffer.len();
+            self.buffer.resize(end + message, 0);
+            self.dealer.recv_into(&mut self.buffer[end..])?;
             self.bytes_left -= message as u64;
         }
-        Ok(&self.held[..bytes])
+        Ok(&self.buffer[..bytes])
     }
 }

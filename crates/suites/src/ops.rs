@@ -337,7 +337,7 @@ pub(crate) trait LinearMap {
     fn authenticated(&self) -> privet_shark::Layer;
 
     /// What gives some results without the bias; `wanted`: their indices, ascending.
-    fn products(&self, wanted: &[usize]) -> Products;
+    fn products(&self, indices: &[usize]) -> Products;
 
     /// The weights of one output of a [`Block`], in the order of a window; of an element-wise product that of one element.
     fn row(&self, weights: &[i64], output: usize) -> Vec<i64>;
@@ -541,9 +541,9 @@ mod tests {
         for fixture in ["residual", "products", "smooth", "gram", "overflow", "choice"] {
             let path = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("tests/fixtures/{fixture}/program.json"));
             let program = Program::parse(&std::fs::read(path).expect("a fixture")).expect("a program");
-            for (node, ends) in Node::all(&program).flat_map(|node| GIVEN.map(|ends| (node, ends))) {
+            for (node, extremes) in Node::all(&program).flat_map(|node| GIVEN.map(|extremes| (node, extremes))) {
                 let (ring, inputs) = (Modulus::new(64), &node.operation.inputs);
-                let bounds = &ends.map(Some)[..inputs.len().min(2)];
+                let bounds = &extremes.map(Some)[..inputs.len().min(2)];
                 let (product, local) = (node.product(), node.local::<InRing>());
                 let of_product = product.as_ref().map(|product| product.bounds(bounds, 64));
                 let interval = of_product.or(local.as_ref().map(|local| local.bounds(bounds, 64)));
@@ -552,7 +552,7 @@ mod tests {
                 let ends = (0..9).map(|way| {
                     let tensor = |(at, &id): (usize, &usize)| -> Vec<u64> {
                         let turn = [way % 3, way / 3][at.min(1)];
-                        let end = |i: usize| ends[at.min(1)][if turn == 2 { i % 2 } else { turn }].cast_unsigned();
+                        let end = |i: usize| extremes[at.min(1)][if turn == 2 { i % 2 } else { turn }].cast_unsigned();
                         (0..program.value(id).len()).map(end).collect()
                     };
                     inputs.iter().enumerate().map(tensor).collect::<Vec<_>>()

@@ -132,9 +132,9 @@ fn a_program_at_the_limits_is_planned_at_once() {
         assert!(longest < Duration::from_secs(1), "{what}: {longest:?}");
         assert!(ways > 0, "{what} is planned in no way");
     }
-    let taken = peak() - before;
-    println!("{} MB more than before", taken >> 20);
-    assert!(taken < 50 << 20, "{taken} bytes");
+    let bytes = peak() - before;
+    println!("{} MB more than before", bytes >> 20);
+    assert!(bytes < 50 << 20, "{bytes} bytes");
 }
 
 #[test]

@@ -167,11 +167,11 @@ fn replies_to_zero_weights_look_like_any_other() {
         sum.multiply_add(&[(&x, &weights)]).unwrap();
         let mut reply = Vec::new();
         sum.reply(&pair.public, &mut pair.prg, &mut reply).unwrap();
-        let mut seen = [0_f64; 16];
-        pair.secret.open(&reply).unwrap().iter().for_each(|x| seen[(x * 16 / PRIME) as usize] += 1.0);
-        reply.iter().for_each(|byte| seen[usize::from(byte >> 4)] += 1.0);
+        let mut counts = [0_f64; 16];
+        pair.secret.open(&reply).unwrap().iter().for_each(|x| counts[(x * 16 / PRIME) as usize] += 1.0);
+        reply.iter().for_each(|byte| counts[usize::from(byte >> 4)] += 1.0);
         let expected = (SLOTS + reply.len()) as f64 / 16.0;
-        let chi_square: f64 = seen.iter().map(|count| (count - expected).powi(2) / expected).sum();
+        let chi_square: f64 = counts.iter().map(|count| (count - expected).powi(2) / expected).sum();
         // 15 degrees of freedom: above 56 once in a million.
         assert!(chi_square < 56.0, "{chi_square} for weights of {weight}");
     }
@@ -194,13 +194,13 @@ fn what_a_hostile_peer_sends_is_refused_by_name() {
     assert_eq!(key.len(), parameters.rotation_key_bytes());
     let mut rotations = Rotations::new(&parameters);
     for wrong in [&key[..key.len() - 1], &[]] {
-        let refused = rotations.add(Rotation::Swap, wrong).unwrap_err();
-        assert!(matches!(refused, Error::PeerMisbehaved(PeerMisbehaved::WrongLength { what: "rotation key", .. })));
+        let error = rotations.add(Rotation::Swap, wrong).unwrap_err();
+        assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::WrongLength { what: "rotation key", .. })));
     }
     let mut large = key;
     large[16..32].fill(0xff);
-    let refused = rotations.add(Rotation::Swap, &large).unwrap_err();
-    assert!(matches!(refused, Error::PeerMisbehaved(PeerMisbehaved::NotReduced { what: "rotation key", .. })));
+    let error = rotations.add(Rotation::Swap, &large).unwrap_err();
+    assert!(matches!(error, Error::PeerMisbehaved(PeerMisbehaved::NotReduced { what: "rotation key", .. })));
     let missing = rotations.rotate(Sum::new(&parameters), Rotation::Swap).unwrap_err();
     assert_eq!(missing, Misuse::NoRotation.into());
     assert!(matches!(secret.open(&[0; 7]), Err(Error::PeerMisbehaved(PeerMisbehaved::WrongLength { .. }))));

@@ -34,8 +34,8 @@ fn scene(seed: u8) -> Scene {
 pub(super) fn scene_with(parameters: &Parameters, seed: u8) -> Scene {
     let mut session = Session::new(parameters, seed);
     let mut weights = vec![0; parameters.degree()];
-    let drawn = session.weights(TAPS.len(), 16);
-    TAPS.iter().zip(drawn).for_each(|(&at, w)| weights[at] = w);
+    let taps = session.weights(TAPS.len(), 16);
+    TAPS.iter().zip(taps).for_each(|(&at, w)| weights[at] = w);
     let message = session.message();
     let bytes = session.encrypt(&message);
     let ciphertext = Ciphertext::from_bytes(parameters, &bytes).unwrap();
@@ -210,15 +210,15 @@ fn the_noise_of_the_phase_gives_the_weights_only_without_a_uniform_mask() {
     let mut control = forward(&c0);
     let shares = forward(&encode(&parameters, &scene.session.message()));
     add(&parameters, &mut control, &shares);
-    let seen = noise(&parameters, &phase(&scene.session.secret, control.clone(), &forward(&c1)));
-    let recovered = regress(&scene.error, &seen);
+    let phase_noise = noise(&parameters, &phase(&scene.session.secret, control.clone(), &forward(&c1)));
+    let recovered = regress(&scene.error, &phase_noise);
     assert!(worst(&scene, &recovered) < 16.0, "the attack works on the control: {recovered:?}");
 
     // The same with a mask uniform modulo q.
     let mask = Polynomial(sample::uniform(&scene.session.prg.seed(), parameters.ntts(), parameters.degree()));
     add(&parameters, &mut control, &mask);
-    let seen = noise(&parameters, &phase(&scene.session.secret, control, &forward(&c1)));
-    assert!(best(&scene, &regress(&scene.error, &seen)) > 1e5);
+    let phase_noise = noise(&parameters, &phase(&scene.session.secret, control, &forward(&c1)));
+    assert!(best(&scene, &regress(&scene.error, &phase_noise)) > 1e5);
 
     // The reply itself: the phase modulo 2^k, whose guard bits would hold the noise.
     let positions: Vec<usize> = (0..parameters.degree()).collect();
@@ -227,8 +227,8 @@ fn the_noise_of_the_phase_gives_the_weights_only_without_a_uniform_mask() {
     let guard = 64 - (parameters.reply_bits() - parameters.ring_bits());
     let unit =
         parameters.primes().map(|p| p as f64).iter().product::<f64>() / f64::from(parameters.reply_bits()).exp2();
-    let seen: Vec<f64> = phases.iter().map(|phase| ((phase << guard) as i64 >> guard) as f64 * unit).collect();
-    assert!(best(&scene, &regress(&scene.error, &seen)) > 1e5);
+    let phase_noise: Vec<f64> = phases.iter().map(|phase| ((phase << guard) as i64 >> guard) as f64 * unit).collect();
+    assert!(best(&scene, &regress(&scene.error, &phase_noise)) > 1e5);
 }
 
 fn add(parameters: &Parameters, sum: &mut Polynomial, other: &Polynomial) {
@@ -239,10 +239,10 @@ fn add(parameters: &Parameters, sum: &mut Polynomial, other: &Polynomial) {
 
 /// Chi-square of numbers below 16 against equal frequencies: 15 degrees of freedom, above 56 once in a million.
 pub(super) fn chi_square(bins: impl Iterator<Item = usize>) -> f64 {
-    let mut seen = [0_f64; 16];
-    bins.for_each(|bin| seen[bin.min(15)] += 1.0);
-    let expected = seen.iter().sum::<f64>() / 16.0;
-    seen.iter().map(|count| (count - expected).powi(2) / expected).sum()
+    let mut counts = [0_f64; 16];
+    bins.for_each(|bin| counts[bin.min(15)] += 1.0);
+    let expected = counts.iter().sum::<f64>() / 16.0;
+    counts.iter().map(|count| (count - expected).powi(2) / expected).sum()
 }
 
 #[test]
@@ -289,9 +289,9 @@ fn replies_look_uniform_even_for_weights_of_zero() {
     let statistics = top(&reply);
     assert!(statistics.iter().all(|statistic| *statistic < 56.0), "chi-square {statistics:?}");
     // Half of all coefficients would agree by chance with probability 2^-45 each.
-    let again = scene.reply(&positions);
+    let second_reply = scene.reply(&positions);
     let values = |reply: &[u8]| unpack("reply", reply, 2 * parameters.degree(), bits).unwrap();
-    assert!(values(&reply).iter().zip(values(&again)).all(|(x, y)| *x != y), "two replies share a coefficient");
+    assert!(values(&reply).iter().zip(values(&second_reply)).all(|(x, y)| *x != y), "two replies share a coefficient");
 }
 
 #[test]
@@ -301,10 +301,10 @@ fn the_encryption_of_zero_has_a_fresh_secret_and_a_fresh_error() {
     scene.sum = Sum::new(&parameters);
     let [c0, c1] = scene.randomised();
     let (c0, c1) = (c0.forward(parameters.ntts()), c1.forward(parameters.ntts()));
-    let seen = noise(&parameters, &phase(&scene.session.secret, c0, &c1));
+    let phase_noise = noise(&parameters, &phase(&scene.session.secret, c0, &c1));
     // The phase is e' u + e s for the error e' of the public key: twice N terms of variance 21/2 times 2/3. Without e, or
     // without u, it is half of that.
-    let variance = seen.iter().map(|x| x * x).sum::<f64>() / seen.len() as f64;
+    let variance = phase_noise.iter().map(|x| x * x).sum::<f64>() / phase_noise.len() as f64;
     let expected = 2.0 * parameters.degree() as f64 * 10.5 * 2.0 / 3.0;
     assert!((0.75..1.25).contains(&(variance / expected)), "variance {variance}, expected {expected}");
     assert_ne!(scene.randomised()[0].0, scene.randomised()[0].0);

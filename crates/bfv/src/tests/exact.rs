@@ -12,12 +12,12 @@ fn exact(ring_bits: u32, weight_bits: u32, inner: usize) -> Parameters {
 }
 
 /// Multiplies, replies, opens, and adds both parties' shares.
-fn opened(session: &mut Session, terms: &[(Vec<u64>, Vec<i32>)], used: &[usize]) -> Vec<u64> {
+fn opened(session: &mut Session, terms: &[(Vec<u64>, Vec<i32>)], positions: &[usize]) -> Vec<u64> {
     let sum = session.sum(terms);
     let mut reply = Vec::new();
-    let server = sum.reply(&session.public, used, &mut session.prg, &mut reply).unwrap();
-    assert_eq!(reply.len(), session.parameters.reply_bytes(used.len()));
-    let client = session.secret.open(&reply, used).unwrap();
+    let server = sum.reply(&session.public, positions, &mut session.prg, &mut reply).unwrap();
+    assert_eq!(reply.len(), session.parameters.reply_bytes(positions.len()));
+    let client = session.secret.open(&reply, positions).unwrap();
     let mask = session.parameters.ring_mask();
     client.iter().zip(&server).map(|(x, y)| x.wrapping_add(*y) & mask).collect()
 }
@@ -27,14 +27,14 @@ proptest! {
     #[test]
     fn shares_add_up_exactly_in_any_ring(
         ring_bits in 8_u32..=45, weight_bits in 1_u32..=20, terms in 1_usize..4, taps in 1_usize..12,
-        used in prop::collection::btree_set(0_usize..4096, 0..50), seed: u8,
+        positions in prop::collection::btree_set(0_usize..4096, 0..50), seed: u8,
     ) {
         let parameters = exact(ring_bits, weight_bits, terms * taps);
         let mut session = Session::new(&parameters, seed);
-        let used: Vec<usize> = used.into_iter().collect();
+        let positions: Vec<usize> = positions.into_iter().collect();
         let terms: Vec<_> = (0..terms).map(|_| (session.message(), session.weights(taps, weight_bits))).collect();
-        let results = opened(&mut session, &terms, &used);
-        for (&at, result) in used.iter().zip(results) {
+        let results = opened(&mut session, &terms, &positions);
+        for (&at, result) in positions.iter().zip(results) {
             let expected = terms.iter().map(|(m, w)| negacyclic(m, w)[at]).fold(0, u64::wrapping_add);
             prop_assert_eq!(result, expected & parameters.ring_mask());
         }
@@ -77,8 +77,8 @@ fn the_worst_flood_and_the_worst_rounding_together_stay_in_the_guard_range() {
 #[test]
 fn rings_that_leave_no_room_are_refused() {
     for ring_bits in [46, 50] {
-        let refused = Parameters::choose(ring_bits, 8, 1, 4096, Resharing::Exact).map(drop);
-        assert_eq!(refused, Err(Misuse::ExactRingWidth { ring_bits, limit: 45 }.into()));
+        let result = Parameters::choose(ring_bits, 8, 1, 4096, Resharing::Exact).map(drop);
+        assert_eq!(result, Err(Misuse::ExactRingWidth { ring_bits, limit: 45 }.into()));
     }
     let both =
         [Resharing::Approximate, Resharing::Exact].map(|resharing| Parameters::choose(37, 16, 64, 4096, resharing));
@@ -138,12 +138,12 @@ fn the_noise_of_the_phase_gives_the_weights_only_without_a_flood() {
 fn exact_replies_and_shares_are_fresh_and_uniform_even_for_weights_of_zero() {
     let parameters = exact(37, 16, 576);
     let mut session = Session::new(&parameters, 5);
-    let used: Vec<usize> = (0..parameters.degree()).collect();
+    let positions: Vec<usize> = (0..parameters.degree()).collect();
     let mut run = || {
         let sum = session.sum(&[(vec![0; 4096], vec![0])]);
         let mut reply = Vec::new();
-        let server = sum.reply(&session.public, &used, &mut session.prg, &mut reply).unwrap();
-        let client = session.secret.open(&reply, &used).unwrap();
+        let server = sum.reply(&session.public, &positions, &mut session.prg, &mut reply).unwrap();
+        let client = session.secret.open(&reply, &positions).unwrap();
         (server, client)
     };
     let (first, second) = (run(), run());

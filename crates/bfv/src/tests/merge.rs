@@ -147,8 +147,8 @@ fn what_cannot_be_merged_is_refused() {
     let with = plain.merging(3).unwrap();
     let (first, second) = (Session::new(&with, 1), Session::new(&plain, 2));
     for (session, levels, most) in [(&first, 4, 3), (&first, 0, 3), (&second, 1, 0)] {
-        let refused = Merge::new(&session.public, levels).map(drop);
-        assert_eq!(refused, Err(Misuse::NoMerging { levels, most }.into()));
+        let result = Merge::new(&session.public, levels).map(drop);
+        assert_eq!(result, Err(Misuse::NoMerging { levels, most }.into()));
     }
     let mut merge = Merge::new(&first.public, 1).unwrap();
     assert_eq!(merge.add(Sum::new(&plain)), Err(Misuse::ParametersDiffer.into()));
@@ -166,9 +166,9 @@ fn hostile_merging_keys() {
     for length in [0, parameters.ciphertext_bytes(), bytes.len() - 1, bytes.len() + 1] {
         let mut cut = bytes.clone();
         cut.resize(length, 0);
-        let refused = PublicKey::from_bytes(&parameters, &cut).map(drop);
+        let result = PublicKey::from_bytes(&parameters, &cut).map(drop);
         let (expected, actual) = (bytes.len(), length);
-        assert_eq!(refused, Err(PeerMisbehaved::WrongLength { what: "public key", expected, actual }.into()));
+        assert_eq!(result, Err(PeerMisbehaved::WrongLength { what: "public key", expected, actual }.into()));
     }
     // The first residue of each part modulo each prime.
     let ntts = &parameters.merging_with().unwrap().ntts;
@@ -179,9 +179,9 @@ fn hostile_merging_keys() {
         for (ntt, length) in ntts.iter().zip(lengths) {
             let mut large = bytes.clone();
             large[at..at + 8].fill(0xff);
-            let refused = PublicKey::from_bytes(&parameters, &large).map(drop);
+            let result = PublicKey::from_bytes(&parameters, &large).map(drop);
             let expected = PeerMisbehaved::NotReduced { what: "merging key", index: 0, prime: ntt.prime().value() };
-            assert_eq!(refused, Err(expected.into()));
+            assert_eq!(result, Err(expected.into()));
             at += length;
         }
     }

@@ -91,8 +91,8 @@ fn the_noise_of_a_merged_reply_gives_the_weights_only_without_a_uniform_mask() {
         noise.iter().enumerate().map(|(i, &x)| if i % step == 0 { x } else { f64::NAN }).collect()
     };
 
-    let seen = noise(&parameters, &phase(&scene.session.secret, forward(&c0), &forward(&c1)));
-    let recovered = regress(&scene.error, &first_results(seen));
+    let phase_noise = noise(&parameters, &phase(&scene.session.secret, forward(&c0), &forward(&c1)));
+    let recovered = regress(&scene.error, &first_results(phase_noise));
     assert!(worst(&scene, &recovered) < 64.0, "the attack works on the control: {recovered:?}");
 
     // The reply itself: the phase modulo 2^k, whose guard bits would hold the noise.
@@ -102,11 +102,11 @@ fn the_noise_of_a_merged_reply_gives_the_weights_only_without_a_uniform_mask() {
     let guard = parameters.reply_bits() - parameters.ring_bits();
     let unit =
         parameters.primes().map(|p| p as f64).iter().product::<f64>() / f64::from(parameters.reply_bits()).exp2();
-    let mut seen = vec![f64::NAN; parameters.degree()];
+    let mut phase_noise = vec![f64::NAN; parameters.degree()];
     for (&at, phase) in results.iter().zip(phases.iter()) {
-        seen[at] = ((phase << (64 - guard)) as i64 >> (64 - guard)) as f64 * unit;
+        phase_noise[at] = ((phase << (64 - guard)) as i64 >> (64 - guard)) as f64 * unit;
     }
-    assert!(best(&scene, &regress(&scene.error, &seen)) > 1e5);
+    assert!(best(&scene, &regress(&scene.error, &phase_noise)) > 1e5);
     assert!(chi_square(phases.iter().map(|phase| (phase >> (guard - 4) & 15) as usize)) < 56.0);
 
     // A mask that hides the message alone.

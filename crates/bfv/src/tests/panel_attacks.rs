@@ -52,9 +52,9 @@ impl Scene {
     fn regress(&self, block: usize, noise: &[f64]) -> Vec<f64> {
         let size = self.parameters.degree() / 4;
         let part = |mask: usize| {
-            let (error, moved) = (&self.errors[mask / 4], 3 - mask % 4);
-            let from = (block + 4 - moved) % 4;
-            let sign = if from + moved >= 4 { -1.0 } else { 1.0 };
+            let (error, shift) = (&self.errors[mask / 4], 3 - mask % 4);
+            let from = (block + 4 - shift) % 4;
+            let sign = if from + shift >= 4 { -1.0 } else { 1.0 };
             error[from * size..][..size].iter().map(|x| sign * x).collect::<Vec<f64>>()
         };
         let parts: Vec<Vec<f64>> = (0..8).map(part).collect();
@@ -106,8 +106,8 @@ fn the_noise_of_a_result_gives_masks_only_without_a_uniform_mask_over_it() {
 
     // A client that hides the message alone, by a random ring element encoded as a message.
     c0.add(parameters.ntts(), &encode(&parameters, &scene.session.message()));
-    let seen = block(noise(&parameters, &phase(&scene.session.secret, forward(&c0), &forward(&c1))));
-    let recovered = scene.regress(3, &seen);
+    let phase_noise = block(noise(&parameters, &phase(&scene.session.secret, forward(&c0), &forward(&c1))));
+    let recovered = scene.regress(3, &phase_noise);
     assert!(scene.worst(&recovered) < 64.0, "the attack works on the control: {recovered:?} of {:?}", scene.masks);
 
     // With a mask uniform modulo q, and from the reply itself.
@@ -115,8 +115,8 @@ fn the_noise_of_a_result_gives_masks_only_without_a_uniform_mask_over_it() {
         parameters.ntts(),
         &Polynomial(sample::uniform(&scene.session.prg.seed(), parameters.ntts(), parameters.degree())),
     );
-    let seen = block(noise(&parameters, &phase(&scene.session.secret, forward(&c0), &forward(&c1))));
-    assert!(scene.best(&scene.regress(3, &seen)) > 1e6);
+    let phase_noise = block(noise(&parameters, &phase(&scene.session.secret, forward(&c0), &forward(&c1))));
+    assert!(scene.best(&scene.regress(3, &phase_noise)) > 1e6);
     let mut reply = Vec::new();
     scene.sum.clone().reply(&scene.session.public, &positions, &mut scene.session.prg, &mut reply).unwrap();
     assert!(scene.best(&scene.regress(3, &scene.guarded(&reply, &positions))) > 1e6);
@@ -132,10 +132,10 @@ fn coefficients_without_results_give_masks_only_if_they_leave() {
 
     // A client that sends all of the first part, before the switch, and masks it where results are.
     let forward = |x: &Polynomial| x.clone().forward(parameters.ntts());
-    let seen = noise(&parameters, &phase(&scene.session.secret, forward(&c0), &forward(&c1)));
+    let phase_noise = noise(&parameters, &phase(&scene.session.secret, forward(&c0), &forward(&c1)));
     let size = parameters.degree() / 4;
     for block in 0..3 {
-        let recovered = scene.regress(block, &seen[block * size..][..size]);
+        let recovered = scene.regress(block, &phase_noise[block * size..][..size]);
         assert!(scene.worst(&recovered) < 64.0, "the attack works on the control: {recovered:?} of {:?}", scene.masks);
     }
     // The reply has no such coefficient.

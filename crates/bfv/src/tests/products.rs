@@ -17,7 +17,7 @@ fn shares_sum_to_the_product(
     terms: usize,
     taps: usize,
     weight_bits: u32,
-    used: &[usize],
+    positions: &[usize],
 ) -> usize {
     let parameters = session.parameters.clone();
     let terms: Vec<_> = (0..terms).map(|_| (session.message(), session.weights(taps, weight_bits))).collect();
@@ -28,11 +28,11 @@ fn shares_sum_to_the_product(
     }
     let sum = session.sum(&terms);
     let mut reply = Vec::new();
-    let server = sum.reply(&session.public, used, &mut session.prg, &mut reply).unwrap();
-    assert_eq!(reply.len(), parameters.reply_bytes(used.len()));
-    let client = session.secret.open(&reply, used).unwrap();
+    let server = sum.reply(&session.public, positions, &mut session.prg, &mut reply).unwrap();
+    assert_eq!(reply.len(), parameters.reply_bytes(positions.len()));
+    let client = session.secret.open(&reply, positions).unwrap();
     let mut off = 0;
-    for ((&at, client), server) in used.iter().zip(client).zip(server) {
+    for ((&at, client), server) in positions.iter().zip(client).zip(server) {
         assert!(client <= parameters.ring_mask() && server <= parameters.ring_mask());
         let error = distance(client.wrapping_add(server), expected[at], parameters.ring_bits());
         assert!(error.unsigned_abs() <= parameters.error_bound(), "off by {error}");
@@ -46,12 +46,12 @@ proptest! {
     #[test]
     fn any_ring_and_weight_width(
         ring_bits in 8_u32..=50, weight_bits in 1_u32..=20, terms in 1_usize..4, taps in 1_usize..12,
-        used in prop::collection::btree_set(0_usize..4096, 0..50), seed: u8,
+        positions in prop::collection::btree_set(0_usize..4096, 0..50), seed: u8,
     ) {
         let parameters = Parameters::choose(ring_bits, weight_bits, terms * taps, 4096, Resharing::Approximate).unwrap();
         let mut session = Session::new(&parameters, seed);
-        let used: Vec<usize> = used.into_iter().collect();
-        shares_sum_to_the_product(&mut session, terms, taps, weight_bits, &used);
+        let positions: Vec<usize> = positions.into_iter().collect();
+        shares_sum_to_the_product(&mut session, terms, taps, weight_bits, &positions);
     }
 }
 
@@ -61,8 +61,8 @@ fn every_coefficient_at_the_usual_widths() {
         let parameters = Parameters::choose(ring_bits, 16, 4608, 4096, Resharing::Approximate).unwrap();
         assert_eq!(parameters.degree(), 4096);
         let mut session = Session::new(&parameters, 1);
-        let used: Vec<usize> = (0..4096).collect();
-        let off = shares_sum_to_the_product(&mut session, 3, 300, 16, &used);
+        let positions: Vec<usize> = (0..4096).collect();
+        let off = shares_sum_to_the_product(&mut session, 3, 300, 16, &positions);
         // One unit off happens to one coefficient in twenty.
         assert!(off < 400, "{off} of 4096 are off by one");
     }
@@ -73,8 +73,8 @@ fn the_larger_degree() {
     let sum = 300_u64 << 16;
     let parameters = Parameters::new(8192, [50, 50], 41, load(sum), Resharing::Approximate).unwrap();
     let mut session = Session::new(&parameters, 2);
-    let used: Vec<usize> = (0..8192).step_by(3).collect();
-    shares_sum_to_the_product(&mut session, 2, 100, 16, &used);
+    let positions: Vec<usize> = (0..8192).step_by(3).collect();
+    shares_sum_to_the_product(&mut session, 2, 100, 16, &positions);
 }
 
 #[test]
@@ -90,11 +90,11 @@ fn the_heaviest_weights_that_the_parameters_allow() {
         before = before.wrapping_add(*m);
         *sum = before.wrapping_mul(2).wrapping_sub(total).wrapping_mul((-(1_i64 << 16)) as u64);
     }
-    let used: Vec<usize> = (0..4096).collect();
+    let positions: Vec<usize> = (0..4096).collect();
     let sum = session.sum(&terms);
     let mut reply = Vec::new();
-    let server = sum.reply(&session.public, &used, &mut session.prg, &mut reply).unwrap();
-    let client = session.secret.open(&reply, &used).unwrap();
+    let server = sum.reply(&session.public, &positions, &mut session.prg, &mut reply).unwrap();
+    let client = session.secret.open(&reply, &positions).unwrap();
     for i in 0..4096 {
         let error = distance(client[i].wrapping_add(server[i]), sums[i], 37);
         assert!(error.abs() <= 1, "off by {error}");
@@ -109,11 +109,11 @@ fn typical_noise_is_far_below_the_bound() {
         let (message, weights) = (session.message(), session.weights(576, 16));
         let expected = negacyclic(&message, &weights);
         let [c0, c1] = session.sum(&[(message, weights)]).randomise(&session.public, &mut session.prg);
-        let used: Vec<usize> = (0..degree).collect();
+        let positions: Vec<usize> = (0..degree).collect();
         let mut reply = Vec::new();
-        write_reply(&parameters, &c0, &c1, &used, &vec![0; degree], &mut reply);
+        write_reply(&parameters, &c0, &c1, &positions, &vec![0; degree], &mut reply);
         let guard = parameters.reply_bits() - ring_bits;
-        let phases = session.secret.phases(&reply, &used).unwrap();
+        let phases = session.secret.phases(&reply, &positions).unwrap();
         let noise =
             phases.iter().zip(&expected).map(|(phase, m)| distance(*phase, m << guard, parameters.reply_bits()));
         let square: f64 = noise.clone().map(|x| (x * x) as f64).sum();
@@ -129,16 +129,16 @@ fn typical_noise_is_far_below_the_bound() {
 fn a_key_opens_only_what_was_encrypted_under_it() {
     let parameters = Parameters::choose(37, 16, 64, 4096, Resharing::Approximate).unwrap();
     let (mut session, other) = (Session::new(&parameters, 5), Session::new(&parameters, 6));
-    let used: Vec<usize> = (0..4096).collect();
+    let positions: Vec<usize> = (0..4096).collect();
     let sum = session.sum(&[(vec![0; 4096], vec![1])]);
     let mut reply = Vec::new();
-    let server = sum.reply(&session.public, &used, &mut session.prg, &mut reply).unwrap();
+    let server = sum.reply(&session.public, &positions, &mut session.prg, &mut reply).unwrap();
     let near_zero = |client: Vec<u64>| {
         let errors = client.iter().zip(&server).map(|(x, y)| distance(x.wrapping_add(*y), 0, 37));
         errors.filter(|error| error.abs() <= 1).count()
     };
-    assert_eq!(near_zero(session.secret.open(&reply, &used).unwrap()), 4096);
-    assert_eq!(near_zero(other.secret.open(&reply, &used).unwrap()), 0);
+    assert_eq!(near_zero(session.secret.open(&reply, &positions).unwrap()), 4096);
+    assert_eq!(near_zero(other.secret.open(&reply, &positions).unwrap()), 0);
 }
 
 #[test]

@@ -66,14 +66,14 @@ fn check_extend_bounded(bits: u32, wide: u32, values: &[u64], seed: u64) {
 fn check_select(bits: u32, values: &[u64], seed: u64) {
     let (ring, gate) = (Modulus::new(bits), Select::new(bits));
     let mut prg = prg(seed);
-    let chosen: Vec<bool> = values.iter().map(|_| prg.word() & 1 == 1).collect();
+    let choices: Vec<bool> = values.iter().map(|_| prg.word() & 1 == 1).collect();
     let mask: Vec<bool> = values.iter().map(|_| prg.word() & 1 == 1).collect();
     let mask = Bits::from_bools(&mask);
-    let shares = [mask.clone(), mask.xor(&Bits::from_bools(&chosen))];
+    let shares = [mask.clone(), mask.xor(&Bits::from_bools(&choices))];
     let [client, server] = run_gate(&gate, values, ring, &mut prg, |party, seed, body, x| {
         gate.evaluate(party, seed, body, &shares[party.role as usize], x)
     });
-    let expected: Vec<u64> = values.iter().zip(chosen).map(|(x, bit)| if bit { *x } else { 0 }).collect();
+    let expected: Vec<u64> = values.iter().zip(choices).map(|(x, bit)| if bit { *x } else { 0 }).collect();
     assert_eq!(ring.add(&client, &server), expected, "{bits} bits");
 }
 
@@ -524,9 +524,9 @@ fn refuses_misfits<T>(
         for length in [0, bytes - 1, bytes + 1, 2 * bytes] {
             let mut replies = fitting.clone();
             replies[wrong] = vec![0xff; length];
-            let refused = run(&replies).err();
-            let is_refused = matches!(refused, Some(Error::Channel(privet_channel::Error::PeerMisbehaved(_))));
-            assert!(is_refused, "message {wrong} of {length} bytes, not {bytes}: {refused:?}");
+            let error = run(&replies).err();
+            let is_refused = matches!(error, Some(Error::Channel(privet_channel::Error::PeerMisbehaved(_))));
+            assert!(is_refused, "message {wrong} of {length} bytes, not {bytes}: {error:?}");
         }
     }
 }

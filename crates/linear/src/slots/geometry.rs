@@ -28,14 +28,14 @@ impl Geometry {
     pub(super) fn new(correlation: &Correlation, block: usize) -> Option<Self> {
         let [rows, columns] = &correlation.axes;
         // Positions that hold input in some phase.
-        let held = |axis: &crate::axis::Axis| {
+        let extent = |axis: &crate::axis::Axis| {
             let holds = |&at: &usize| (0..axis.phases.len()).any(|phase| axis.source(phase, at).is_some());
             let positions = axis.outputs + axis.reach;
             let first = (0..positions).find(holds).unwrap_or(0);
             let last = (0..positions).rev().find(holds).unwrap_or(0);
             (first, last + 1 - first)
         };
-        let ((top, height), (left, width)) = (held(rows), held(columns));
+        let ((top, height), (left, width)) = (extent(rows), extent(columns));
         let pitch = width.max(columns.outputs);
         let whole = pitch.checked_mul(height.max(rows.outputs))? <= block;
         let strip = match whole {
@@ -99,9 +99,9 @@ impl Geometry {
     /// Outputs of a strip that a kernel element gives input to: rows and columns, from and to, within the block.
     pub(super) fn reading(&self, strip: usize, [down, right]: [usize; 2]) -> [std::ops::Range<usize>; 2] {
         let (_, rows) = self.output_rows(strip);
-        let within = |count: usize, shift: usize, first: usize, held: usize| {
+        let within = |count: usize, shift: usize, first: usize, extent: usize| {
             let from = first.saturating_sub(shift);
-            from..count.min((first + held).saturating_sub(shift)).max(from)
+            from..count.min((first + extent).saturating_sub(shift)).max(from)
         };
         [within(rows, down, self.first[0], self.input[0]), within(self.columns, right, self.first[1], self.input[1])]
     }

@@ -58,11 +58,11 @@ pub fn evaluate(
             let shares = sum.reply(&keys.public, &mut Prg::from_seed(&seed), &mut bytes)?;
             Ok::<_, Error>((bytes, shares))
         };
-        let done: Vec<(Vec<u8>, Vec<u64>)> = match apart {
+        let results: Vec<(Vec<u8>, Vec<u64>)> = match apart {
             true => work.into_par_iter().map(finish).collect::<Result<_, _>>()?,
             false => work.into_iter().map(finish).collect::<Result<_, _>>()?,
         };
-        for (at, (bytes, shares)) in done.into_iter().enumerate() {
+        for (at, (bytes, shares)) in results.into_iter().enumerate() {
             gather(plan, tile * packing.outputs + at, &shares, &mut output);
             replies.push_back(bytes);
         }

@@ -104,20 +104,20 @@ fn messages(plan: &Plan, r: &[u64], w: &[i64], seed: u8) -> Vec<Vec<u8>> {
     keys.send_public_key(&mut client, &mut random).unwrap();
     encrypt(&mut client, plan, &keys, r, &mut random).unwrap();
     client.flush().unwrap();
-    let mut seen = Vec::new();
+    let mut transcript = Vec::new();
     let cost = plan.cost();
     for _ in 0..1 + cost.messages_sent {
         let message = eavesdropper.recv_at_most(1 << 24).unwrap();
         proxy.send(&message).unwrap();
-        seen.push(message);
+        transcript.push(message);
     }
     proxy.flush().unwrap();
     let key = receive_public_key(&mut server, plan.parameters()).unwrap();
     let w = TransformedWeights::new(plan, w, Workspace::standard(plan)).unwrap();
     evaluate(&mut server, plan, &key, &w, &mut random).unwrap();
     server.flush().unwrap();
-    seen.extend((0..cost.messages_received).map(|_| proxy.recv_at_most(1 << 24).unwrap()));
-    seen
+    transcript.extend((0..cost.messages_received).map(|_| proxy.recv_at_most(1 << 24).unwrap()));
+    transcript
 }
 
 #[test]
@@ -130,8 +130,8 @@ fn two_runs_on_the_same_values_share_no_message_nor_any_part_of_one() {
         let r = elements(plan.input_len(), 37, &mut random);
         let w = weights(plan.weights_len(), 16, &mut random);
         let parts = |seed| {
-            let seen = messages(&plan, &r, &w, seed);
-            seen.iter().flat_map(|message| message.chunks_exact(16)).map(<[u8]>::to_vec).collect::<Vec<_>>()
+            let transcript = messages(&plan, &r, &w, seed);
+            transcript.iter().flat_map(|message| message.chunks_exact(16)).map(<[u8]>::to_vec).collect::<Vec<_>>()
         };
         let (first, second) = (parts(5), parts(6));
         let first_parts: HashSet<_> = first.iter().collect();
@@ -171,8 +171,8 @@ fn merged_replies_have_masks_that_repeat_neither_within_a_run_nor_between_runs()
     // What travels for `C1` is the first half of a full reply.
     let reply = plan.parameters().reply_bytes(degree);
     let replies_of = |seed| {
-        let seen = messages(&plan, &r, &w, seed);
-        let replies = &seen[1 + plan.cost().messages_sent as usize..];
+        let transcript = messages(&plan, &r, &w, seed);
+        let replies = &transcript[1 + plan.cost().messages_sent as usize..];
         replies.iter().flat_map(|m| m.chunks_exact(reply)).map(<[u8]>::to_vec).collect::<Vec<_>>()
     };
     let replies = [replies_of(1), replies_of(2)].concat();

@@ -143,8 +143,8 @@ fn a_dense_image_takes_hardly_more_ciphertexts_than_elements_need() {
 #[test]
 fn images_wider_than_a_row_of_slots_are_refused() {
     let wide = Layer::Conv2d(Conv2d { height: 1, width: 5000, padding: [0; 4], ..convolution(1, 1, 1, 1, 1) });
-    let refused = Plan::for_program(&[wide], field()).unwrap_err();
-    assert!(matches!(refused, Error::Misuse(Misuse::KernelTooLarge { .. })), "{refused}");
+    let error = Plan::for_program(&[wide], field()).unwrap_err();
+    assert!(matches!(error, Error::Misuse(Misuse::KernelTooLarge { .. })), "{error}");
     assert!(matches!(Plan::for_program(&[], field()), Err(Error::Misuse(Misuse::NoLayers))));
 }
 
@@ -155,10 +155,10 @@ fn keys_and_weights_of_other_layers_are_refused() {
     let (small, large) = (plan(one(1)), plan(Layer::Conv2d(convolution(512, 7, 512, 3, 1))));
     let (mut to_server, _to_client) = pair();
     let keys = ClientKeys::generate(small.parameters(), &mut prg(1));
-    let refused = encrypt(&mut to_server, &large, &keys, &vec![0; large.input_len()], &mut prg(1));
-    assert_eq!(refused, Err(Misuse::PlansDiffer { what: "keys" }.into()));
-    let refused = encrypt(&mut to_server, &small, &keys, &[0; 3], &mut prg(1));
-    assert_eq!(refused, Err(Misuse::WrongLength { what: "r", expected: 300, actual: 3 }.into()));
+    let result = encrypt(&mut to_server, &large, &keys, &vec![0; large.input_len()], &mut prg(1));
+    assert_eq!(result, Err(Misuse::PlansDiffer { what: "keys" }.into()));
+    let result = encrypt(&mut to_server, &small, &keys, &[0; 3], &mut prg(1));
+    assert_eq!(result, Err(Misuse::WrongLength { what: "r", expected: 300, actual: 3 }.into()));
     assert!(Weights::new(&small, &[1; 7]).is_err());
 }
 
@@ -170,16 +170,16 @@ fn one_run(plan: &Plan, r: &[u64], w: &[i64], seed: u8) -> (Vec<Vec<u8>>, Vec<u6
     keys.send(&mut client, &[plan], &mut random).unwrap();
     encrypt(&mut client, plan, &keys, r, &mut random).unwrap();
     client.flush().unwrap();
-    let mut seen = Vec::new();
+    let mut parts = Vec::new();
     for _ in 0..Plan::keys_cost(&[plan]).messages_sent + plan.cost().messages_sent {
         let message = eavesdropper.recv_at_most(1 << 24).unwrap();
         proxy.send(&message).unwrap();
-        seen.extend(message.chunks_exact(16).map(<[u8]>::to_vec));
+        parts.extend(message.chunks_exact(16).map(<[u8]>::to_vec));
     }
     proxy.flush().unwrap();
     let keys = ServerKeys::receive(&mut server, plan.parameters(), &[plan]).unwrap();
     let weights = Weights::new(plan, w).unwrap();
-    (seen, evaluate(&mut server, plan, &keys, &weights, &mut random).unwrap())
+    (parts, evaluate(&mut server, plan, &keys, &weights, &mut random).unwrap())
 }
 
 #[test]

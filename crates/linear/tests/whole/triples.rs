@@ -114,10 +114,10 @@ fn a_client_does_not_find_the_servers_matrix_in_its_share() {
     // The control: without the server's masks all of it is there.
     assert_eq!(matches(&sums(&one, &masks)), 1024);
     // Other masks, another share: it is not a function of the matrix. The control: the same masks give the same.
-    let ([again, _], _) = run(&triples, &scene, 2);
+    let ([repetition, _], _) = run(&triples, &scene, 2);
     let ([other, _], _) = run(&triples, &scene, 3);
     let same = |share: &[u64]| one.iter().zip(share).filter(|(x, y)| x == y).count();
-    assert_eq!((same(&again), same(&other)), (1024, 0));
+    assert_eq!((same(&repetition), same(&other)), (1024, 0));
 }
 
 #[test]
@@ -126,8 +126,8 @@ fn operands_of_another_length_and_shapes_without_elements_are_refused() {
     let triples = Triples::for_program(&[product], 37, 0, Saving::Work).unwrap().remove(0);
     let keys = ClientKeys::generate(triples.parameters(), &mut prg(1));
     let mut channel = pair().0;
-    let refused = triples.encrypt(&mut channel, &keys, &[0; 5], &[0; 12], &mut prg(2)).unwrap_err();
-    assert_eq!(refused, Error::Misuse(Misuse::WrongLength { what: "the left operand", expected: 6, actual: 5 }));
+    let error = triples.encrypt(&mut channel, &keys, &[0; 5], &[0; 12], &mut prg(2)).unwrap_err();
+    assert_eq!(error, Error::Misuse(Misuse::WrongLength { what: "the left operand", expected: 6, actual: 5 }));
     assert!(Triples::for_program(&[Product { inner: 0, ..product }], 37, 0, Saving::Work).is_err());
     assert_eq!(Triples::for_program(&[], 37, 0, Saving::Work).unwrap_err(), Misuse::NoLayers.into());
 }

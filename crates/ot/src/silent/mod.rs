@@ -98,10 +98,10 @@ impl<E: End> Extension<E> {
                     continue;
                 }
                 Step::Begin(parameters) => {
-                    let begun = self.end.begin(channel, parameters.base())?;
-                    let (mut base, first) = lines(Zeroizing::default(), begun.len());
+                    let inputs = self.end.begin(channel, parameters.base())?;
+                    let (mut base, first) = lines(Zeroizing::default(), inputs.len());
                     base.resize(first, 0);
-                    base.extend_from_slice(&begun);
+                    base.extend_from_slice(&inputs);
                     ((base, first), parameters)
                 }
                 Step::Continue(groups, parameters) => {
@@ -128,14 +128,14 @@ impl<E: End> Extension<E> {
         let first = |start: usize| (start + LANES - ready.len() % LANES) % LANES;
         let len = ready.len().max(count + self.position.largest_group());
         if out.capacity() < len + LANES {
-            let (mut moved, start) = lines(Zeroizing::default(), len);
-            moved.resize(first(start), 0);
-            moved.extend_from_slice(&out[ready.clone()]);
-            return (moved, first(start));
+            let (mut copy, start) = lines(Zeroizing::default(), len);
+            copy.resize(first(start), 0);
+            copy.extend_from_slice(&out[ready.clone()]);
+            return (copy, first(start));
         }
         let first = first(line_start(&out));
-        let used = out.len().max(first + ready.len());
-        out.resize(used, 0);
+        let length = out.len().max(first + ready.len());
+        out.resize(length, 0);
         out.copy_within(ready, first);
         (out, first)
     }
@@ -163,10 +163,10 @@ fn line_start(blocks: &[Block]) -> usize {
     blocks.as_ptr().align_offset(size_of::<[Block; LANES]>()) % LANES
 }
 
-/// Memory for so many blocks, which may be that of `used`, and the place at which a line begins.
-fn lines(used: Zeroizing<Vec<Block>>, len: usize) -> (Zeroizing<Vec<Block>>, usize) {
+/// Memory for so many blocks, which may be that of `spare`, and the place at which a line begins.
+fn lines(spare: Zeroizing<Vec<Block>>, len: usize) -> (Zeroizing<Vec<Block>>, usize) {
     let len = len + LANES;
-    let memory = if used.capacity() < len { Zeroizing::new(Vec::with_capacity(len)) } else { used };
+    let memory = if spare.capacity() < len { Zeroizing::new(Vec::with_capacity(len)) } else { spare };
     let first = line_start(&memory);
     (memory, first)
 }

@@ -64,8 +64,8 @@ impl Position {
             self.current = Some((next_rung, 0));
             return Some(Step::Continue(free..parameters.groups(), next_parameters));
         }
-        let wanted = (count - self.ready).div_ceil(parameters.group_outputs());
-        let groups = group..free.min(group + wanted);
+        let group_count = (count - self.ready).div_ceil(parameters.group_outputs());
+        let groups = group..free.min(group + group_count);
         self.ready += groups.len() * parameters.group_outputs();
         self.current = Some((rung, groups.end));
         Some(Step::Grow(groups))

@@ -66,8 +66,8 @@ fn cut_and_lengthened_messages_are_refused() {
 #[test]
 fn bytes_that_are_no_points_are_refused() {
     for at in [HEADER, HEADER + 32, HEADER + 32 + 255 * 32] {
-        let refused = server_after(0, |message| message[at..at + 32].fill(0xff));
-        assert!(matches!(refused, Err(Error::PeerMisbehaved { .. })), "point at {at}");
+        let result = server_after(0, |message| message[at..at + 32].fill(0xff));
+        assert!(matches!(result, Err(Error::PeerMisbehaved { .. })), "point at {at}");
     }
     let identity = server_after(0, |message| message[HEADER..HEADER + 32].fill(0));
     assert!(matches!(identity, Err(Error::PeerMisbehaved { .. })));
@@ -76,8 +76,8 @@ fn bytes_that_are_no_points_are_refused() {
 #[test]
 fn another_version_role_or_field_is_refused() {
     for at in 0..HEADER {
-        let refused = server_after(0, |message| message[at] ^= 1);
-        assert!(matches!(refused, Err(Error::PeerMisbehaved { .. })), "byte {at}");
+        let result = server_after(0, |message| message[at] ^= 1);
+        assert!(matches!(result, Err(Error::PeerMisbehaved { .. })), "byte {at}");
     }
 }
 

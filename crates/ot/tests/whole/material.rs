@@ -80,10 +80,10 @@ proptest! {
             prop_assert_eq!(read.left(), stock.left());
             prop_assert_eq!(drain(&mut read).expect("enough"), drain(&mut stock).expect("enough"));
             // In the memory of another stock, of either party, it is the same.
-            for used in [deal(&DEMAND).0, deal(&demand).1] {
-                let mut again = Stock::read(&mut &bytes[..], bytes.len() as u64, used).expect("its own bytes");
-                prop_assert_eq!(again.to_bytes(), &bytes[..]);
-                prop_assert_eq!(drain(&mut again).is_ok(), true);
+            for spare in [deal(&DEMAND).0, deal(&demand).1] {
+                let mut copy = Stock::read(&mut &bytes[..], bytes.len() as u64, spare).expect("its own bytes");
+                prop_assert_eq!(copy.to_bytes(), &bytes[..]);
+                prop_assert_eq!(drain(&mut copy).is_ok(), true);
             }
         }
     }
@@ -126,13 +126,13 @@ fn a_source_that_fails_differs_from_one_that_has_something_else() {
 fn a_changed_header_is_refused() {
     let bytes = deal(&DEMAND).1.to_bytes();
     for at in 0..13 {
-        let mut changed = bytes.clone();
-        changed[at] ^= 1;
-        assert!(matches!(Stock::from_bytes(&changed), Err(Error::InvalidStock { .. })), "byte {at}");
+        let mut copy = bytes.clone();
+        copy[at] ^= 1;
+        assert!(matches!(Stock::from_bytes(&copy), Err(Error::InvalidStock { .. })), "byte {at}");
     }
-    let mut changed = bytes;
-    changed[13] = 2;
-    assert!(matches!(Stock::from_bytes(&changed), Err(Error::InvalidStock { .. })));
+    let mut copy = bytes;
+    copy[13] = 2;
+    assert!(matches!(Stock::from_bytes(&copy), Err(Error::InvalidStock { .. })));
 }
 
 #[test]
@@ -141,9 +141,9 @@ fn a_count_that_the_length_does_not_bear_out_is_refused_before_there_is_room_for
     for at in 0..COUNTS {
         // More than there is memory for, and one more than there are.
         for count in [1 << 61, 1 << 40, u64::from(bytes[14 + 8 * at]) + 1] {
-            let mut changed = bytes.clone();
-            changed[14 + 8 * at..22 + 8 * at].copy_from_slice(&count.to_le_bytes());
-            let read = Stock::from_bytes(&changed);
+            let mut copy = bytes.clone();
+            copy[14 + 8 * at..22 + 8 * at].copy_from_slice(&count.to_le_bytes());
+            let read = Stock::from_bytes(&copy);
             let fits = count <= 255 && read.is_ok();
             assert!(fits || matches!(read, Err(Error::InvalidStock { .. })), "count {at}");
         }
@@ -170,17 +170,17 @@ fn words_of_version_2_serve_for_products_of_any_width() -> Result<(), Error> {
     let narrow = |counts: [(u32, usize); 3]| {
         counts.into_iter().fold(ProductCounts::NONE, |sum, (bits, count)| sum + ProductCounts::of(bits, count))
     };
-    let wanted = Demand {
+    let narrow_demand = Demand {
         products_sent_by_server: narrow([(8, 1), (20, 19), (40, 10)]),
         products_sent_by_client: narrow([(64, 1), (33, 29), (1, 20)]),
         ..demand
     };
     let (client, server) = deal(&demand);
     for mut stock in [client, server] {
-        assert!(stock.has_left(&demand) && !stock.has_left(&wanted));
+        assert!(stock.has_left(&demand) && !stock.has_left(&narrow_demand));
         let bytes = of_version_2(&stock);
         let mut read = Stock::from_bytes(&bytes)?;
-        assert!(read.has_left(&wanted) && read.has_left(&demand) && !read.has_left(&DEMAND));
+        assert!(read.has_left(&narrow_demand) && read.has_left(&demand) && !read.has_left(&DEMAND));
         assert_eq!(read.to_bytes(), bytes);
         let role = stock.role();
         for (bits, count) in [(20, 10), (8, 1), (40, 10), (20, 9)] {
@@ -195,10 +195,10 @@ fn words_of_version_2_serve_for_products_of_any_width() -> Result<(), Error> {
             }
         }
         // In the memory of a newer stock, and a newer one in that of an older.
-        let again = Stock::read(&mut &bytes[..], bytes.len() as u64, deal(&DEMAND).0)?;
-        assert_eq!(again.to_bytes(), bytes);
+        let copy = Stock::read(&mut &bytes[..], bytes.len() as u64, deal(&DEMAND).0)?;
+        assert_eq!(copy.to_bytes(), bytes);
         let newer = deal(&DEMAND).1.to_bytes();
-        assert_eq!(Stock::read(&mut &newer[..], newer.len() as u64, again)?.to_bytes(), newer);
+        assert_eq!(Stock::read(&mut &newer[..], newer.len() as u64, copy)?.to_bytes(), newer);
     }
     Ok(())
 }

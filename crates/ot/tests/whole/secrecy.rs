@@ -234,8 +234,8 @@ fn every_chunk_is_hashed_under_a_key_of_its_own() -> Result<(), Error> {
     // Two chunks a time, two messages of the sender.
     assert_eq!((sent.len(), received.len()), (12, 6));
     let bits = party.send_bits(&mut channel, 64 * CHUNK)?;
-    let again = party.send_bits(&mut channel, 64 * CHUNK)?;
-    let [first, second, third] = [&bits.r0, &bits.r1, &again.r0].map(|bits| bit_of_each_chunk(bits, CHUNK));
+    let next_bits = party.send_bits(&mut channel, 64 * CHUNK)?;
+    let [first, second, third] = [&bits.r0, &bits.r1, &next_bits.r0].map(|bits| bit_of_each_chunk(bits, CHUNK));
     assert!(first != second && first != third);
     for bits in [first, second, bit_of_each_chunk(&party.receive_bits(&mut channel, 64 * CHUNK)?.received, CHUNK)] {
         assert!(bits.contains(&true) && bits.contains(&false), "64 chunks under one key");

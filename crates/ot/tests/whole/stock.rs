@@ -200,8 +200,8 @@ fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
     let all = whole.take_triples(300)?;
     assert_eq!(stock.take_triples(100)?.a, all.a.slice(0, 100));
     assert_eq!(stock.take_triples(150)?.b, all.b.slice(100, 150));
-    let refused = stock.take_triples(51);
-    assert!(matches!(refused, Err(Error::StockExhausted { asked: 51, left: 50, kind: Kind::Triples })));
+    let result = stock.take_triples(51);
+    assert!(matches!(result, Err(Error::StockExhausted { asked: 51, left: 50, kind: Kind::Triples })));
     assert_eq!(stock.take_triples(50)?.c, all.c.slice(250, 50));
     assert!(matches!(stock.take_triples(1), Err(Error::StockExhausted { left: 0, .. })));
 
@@ -215,8 +215,8 @@ fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
     assert_eq!(all.share.all().to_words()[..3], parts[0].share.all().to_words()[..]);
     assert!(matches!(stock.take_products_sent(20, 1), Err(Error::StockExhausted { kind: Kind::ProductsSent(_), .. })));
     stock.take_products_received(20, 8)?;
-    let refused = stock.take_products_received(20, usize::MAX);
-    assert!(matches!(refused, Err(Error::StockExhausted { kind: Kind::ProductsReceived(_), left: 0, .. })));
+    let result = stock.take_products_received(20, usize::MAX);
+    assert!(matches!(result, Err(Error::StockExhausted { kind: Kind::ProductsReceived(_), left: 0, .. })));
     stock.take_products_received(40, 1)?;
     let all = whole.take_tables_sent(Shape::Eight, 9)?;
     assert_eq!(stock.take_tables_sent(Shape::Eight, 4)?.entries[0], all.entries[0].slice(0, 4));
@@ -225,12 +225,12 @@ fn no_correlation_is_handed_out_twice() -> Result<(), Error> {
     let all = whole.take_one_hots(6, 11)?;
     assert_eq!(stock.take_one_hots(6, 5)?.entries[63], all.entries[63].slice(0, 5));
     assert_eq!(stock.take_one_hots(6, 6)?.number[5], all.number[5].slice(5, 6));
-    let refused = stock.take_one_hots(6, 1).map(drop);
-    assert!(matches!(refused, Err(Error::StockExhausted { kind: Kind::OneHots(6), .. })));
-    for refused in
+    let result = stock.take_one_hots(6, 1).map(drop);
+    assert!(matches!(result, Err(Error::StockExhausted { kind: Kind::OneHots(6), .. })));
+    for result in
         [stock.take_tables_sent(Shape::Eight, 1).map(drop), stock.take_tables_received(Shape::Sixteen, 1).map(drop)]
     {
-        assert!(matches!(refused, Err(Error::StockExhausted { left: 0, .. })));
+        assert!(matches!(result, Err(Error::StockExhausted { left: 0, .. })));
     }
     assert_eq!(stock.left(), Demand::default());
     Ok(())

@@ -157,9 +157,9 @@ fn select_by<T>(out: &mut [Row], table: &[T], digits: &Row, read: impl Fn(&T) ->
         let mut chosen = [_mm512_setzero_si512(); BLOCK];
         let mut index = _mm512_setzero_si512();
         for entry in table.chunks_exact(limbs) {
-            let here = _mm512_cmpeq_epi64_mask(index, digits);
+            let mask = _mm512_cmpeq_epi64_mask(index, digits);
             for (chosen, element) in chosen.iter_mut().zip(&entry[BLOCK * block..]) {
-                *chosen = _mm512_mask_mov_epi64(*chosen, here, read(element));
+                *chosen = _mm512_mask_mov_epi64(*chosen, mask, read(element));
             }
             index = _mm512_add_epi64(index, one);
         }

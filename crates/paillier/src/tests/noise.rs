@@ -71,8 +71,8 @@ fn a_table_of_a_key_that_can_have_no_noise_is_refused() {
     // 2^254 + 5 is a multiple of 3, as a third of all random numbers are: some of a table's bases share it.
     let other = Integer::from_words([5, 0, 0, 1 << 62]);
     let key = PublicKey::new(KeySize::Insecure512, multiply(KEY.primes()[0], &other), Vec::new());
-    let refused = NoiseTable::new(&key).map(drop);
-    assert!(matches!(refused, Err(Error::PeerMisbehaved(PeerMisbehaved::Key { .. }))), "{refused:?}");
+    let result = NoiseTable::new(&key).map(drop);
+    assert!(matches!(result, Err(Error::PeerMisbehaved(PeerMisbehaved::Key { .. }))), "{result:?}");
 }
 
 #[test]

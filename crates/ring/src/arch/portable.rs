@@ -179,18 +179,18 @@ pub(super) fn pack(out: &mut [u8], values: &[u64], bits: u32) {
         64 => return pack_whole::<8>(out, values),
         _ => {}
     }
-    let (mut pending, mut held) = (0u128, 0u32);
+    let (mut pending, mut pending_bits) = (0u128, 0u32);
     let mut words = out.chunks_mut(8);
     for &value in values {
-        pending |= u128::from(value) << held;
-        held += bits;
-        if held >= 64 {
+        pending |= u128::from(value) << pending_bits;
+        pending_bits += bits;
+        if pending_bits >= 64 {
             if let Some(word) = words.next() {
                 let len = word.len();
                 word.copy_from_slice(&(pending as u64).to_le_bytes()[..len]);
             }
             pending >>= 64;
-            held -= 64;
+            pending_bits -= 64;
         }
     }
     if let Some(word) = words.next() {
@@ -212,19 +212,19 @@ pub(super) fn unpack(out: &mut [u64], bytes: &[u8], bits: u32) {
         64 => return unpack_whole::<8>(out, bytes),
         _ => {}
     }
-    let (mut pending, mut held) = (0u128, 0u32);
+    let (mut pending, mut pending_bits) = (0u128, 0u32);
     let mut words = bytes.chunks(8);
     for out in out {
-        if held < bits {
+        if pending_bits < bits {
             let mut word = [0; 8];
             if let Some(chunk) = words.next() {
                 word[..chunk.len()].copy_from_slice(chunk);
             }
-            pending |= u128::from(u64::from_le_bytes(word)) << held;
-            held += 64;
+            pending |= u128::from(u64::from_le_bytes(word)) << pending_bits;
+            pending_bits += 64;
         }
         *out = pending as u64 & u64::MAX >> (64 - bits);
         pending >>= bits;
-        held -= bits;
+        pending_bits -= bits;
     }
 }

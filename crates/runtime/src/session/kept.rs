@@ -124,7 +124,7 @@ mod tests {
     fn what_has_gone_meanwhile_is_prepared_again_and_no_fault_of_the_store() {
         let directory = tempfile::tempdir().unwrap();
         let store = Store::open(directory.path()).unwrap();
-        let gone = KeptWeights::open(&store, &directory.path().join("kept/gone"), &"0".repeat(NAME));
-        assert!(matches!(gone, Err(Error::Misuse(text)) if text.ends_with("prepare again")));
+        let result = KeptWeights::open(&store, &directory.path().join("kept/gone"), &"0".repeat(NAME));
+        assert!(matches!(result, Err(Error::Misuse(text)) if text.ends_with("prepare again")));
     }
 }

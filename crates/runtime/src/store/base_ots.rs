@@ -68,11 +68,11 @@ impl Store {
     pub(super) fn keep_base(&self, peer: &str, name: &MaterialId, half: &Kept) {
         let path = self.half(peer, name);
         let bytes = half.to_bytes();
-        let written = self.write_whole(&path, |out| {
+        let result = self.write_whole(&path, |out| {
             let whole = out.write_all(&bytes).and_then(|()| out.write_all(&digest(&bytes)));
             whole.map_err(|error| io(&path, error))
         });
-        if written.is_err() {
+        if result.is_err() {
             // As above; what could not even be removed is not whole, or fits.
             let _ = self.remove(&path);
         }

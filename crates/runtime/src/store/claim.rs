@@ -248,10 +248,10 @@ mod tests {
         maker.lock().unwrap();
         assert!(matches!(store.hold(&id, Duration::ZERO), Err(StoreError::Held { .. })));
         std::thread::scope(|scope| {
-            let held = scope.spawn(|| store.hold(&id, Duration::from_secs(60)).map(drop));
+            let hold = scope.spawn(|| store.hold(&id, Duration::from_secs(60)).map(drop));
             sleep(Duration::from_millis(50));
             drop(maker);
-            held.join().unwrap().unwrap();
+            hold.join().unwrap().unwrap();
         });
         // Nobody waits for what was claimed.
         let reader = store.claim(&id).unwrap();

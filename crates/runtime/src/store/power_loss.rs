@@ -283,9 +283,9 @@ fn crash(base: &Path, events: &[Event], leave_out: LeaveOut, prg: &mut Prg) -> O
         open(&recorder);
         let swept = recorder.events();
         let end = first + below(swept.len() - first + 1, prg);
-        let again = folder();
-        Model::new(&swept[..end]).crash(place.path(), again.path(), prg);
-        place = again;
+        let next_place = folder();
+        Model::new(&swept[..end]).crash(place.path(), next_place.path(), prg);
+        place = next_place;
     }
     broken(place.path(), before)
 }

@@ -67,7 +67,7 @@ impl Store {
             (Some(_), false) => {
                 match self.write_once(&path, |out| out.write_all(STATEMENT).map_err(|error| io(&path, error))) {
                     Err(StoreError::Io { error, .. }) if error.kind() == ErrorKind::AlreadyExists => {}
-                    written => written?,
+                    result => result?,
                 }
             }
         }
@@ -154,13 +154,13 @@ mod tests {
             assert_eq!(files_with(folder.path(), store.secret("own").unwrap().as_bytes()), count);
             assert_eq!(files_with(folder.path(), b"\"suite\""), 2 * count);
             // Whoever opens it again with the key reads everything.
-            let again = Store::open_with(folder.path(), key).unwrap();
-            assert_eq!(again.list().unwrap().len(), 2);
-            assert_eq!(again.secret("own").unwrap().as_bytes(), store.secret("own").unwrap().as_bytes());
-            assert_eq!(again.setups("p", "").kept().unwrap()[0].seed.as_bytes(), &MARKER[..16]);
-            assert_eq!(again.read_file(&again.hidden_weights("p", "")).unwrap().unwrap(), MARKER);
+            let second_store = Store::open_with(folder.path(), key).unwrap();
+            assert_eq!(second_store.list().unwrap().len(), 2);
+            assert_eq!(second_store.secret("own").unwrap().as_bytes(), store.secret("own").unwrap().as_bytes());
+            assert_eq!(second_store.setups("p", "").kept().unwrap()[0].seed.as_bytes(), &MARKER[..16]);
+            assert_eq!(second_store.read_file(&second_store.hidden_weights("p", "")).unwrap().unwrap(), MARKER);
             let mut material = Vec::new();
-            again.claim(&metadata_of(1).id).unwrap().read_to_end(&mut material).unwrap();
+            second_store.claim(&metadata_of(1).id).unwrap().read_to_end(&mut material).unwrap();
             assert_eq!(material, MARKER.repeat(1000));
         }
     }
@@ -169,8 +169,8 @@ mod tests {
     fn another_key_or_none_is_refused_and_so_is_a_key_for_plain_files() {
         let (folder, _) = filled(key(1));
         for (other, problem) in [(key(2), "another key"), (None, "PRIVET_STATE_KEY")] {
-            let refused = Store::open_with(folder.path(), other).unwrap_err();
-            assert!(matches!(&refused, StoreError::Key { problem: said, .. } if said.contains(problem)), "{refused}");
+            let error = Store::open_with(folder.path(), other).unwrap_err();
+            assert!(matches!(&error, StoreError::Key { problem: said, .. } if said.contains(problem)), "{error}");
         }
         let (plain, _) = filled(None);
         assert!(matches!(Store::open_with(plain.path(), key(1)), Err(StoreError::Key { .. })));

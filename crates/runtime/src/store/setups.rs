@@ -144,7 +144,7 @@ impl Setups {
                     format!("the dealer deals setup {name} as a new one, but it is here: ask for another dealer");
                 return Err(Error::Misuse(text));
             }
-            written => written?,
+            result => result?,
         }
         let mut setups = self.kept()?;
         setups.retain(|setup| setup.name != *name);
@@ -265,8 +265,8 @@ mod tests {
     }
 
     fn is_refused(entry: &SetupEntry) -> bool {
-        let taken = entry.take(&mut || panic!("the setup was given up"));
-        matches!(taken, Err(CheckError::GivenUp(_)))
+        let result = entry.take(&mut || panic!("the setup was given up"));
+        matches!(result, Err(CheckError::GivenUp(_)))
     }
 
     #[test]
@@ -322,9 +322,9 @@ mod tests {
                     }
                 });
             }
-            let taken = (0..3000).try_for_each(|_| entry.take(&mut || Ok(())));
+            let result = (0..3000).try_for_each(|_| entry.take(&mut || Ok(())));
             is_over.store(true, Ordering::SeqCst);
-            taken.unwrap();
+            result.unwrap();
         });
         assert_eq!(kept(&store).len(), 2);
     }

@@ -44,8 +44,8 @@ impl Store {
 
     /// Removes what nobody has changed for a month.
     fn sweep_old(&self, folder: &Path) {
-        for (changed, path) in self.files_in(folder).unwrap_or_default() {
-            if SystemTime::now().duration_since(changed).is_ok_and(|age| age > OLDEST) {
+        for (time, path) in self.files_in(folder).unwrap_or_default() {
+            if SystemTime::now().duration_since(time).is_ok_and(|age| age > OLDEST) {
                 self.remove_unless_locked(&path, || true);
             }
         }
@@ -56,22 +56,22 @@ impl Store {
         self.files_of(folder, |_| true)
     }
 
-    /// As [`Store::files_in`], those alone whose path is `wanted`.
+    /// As [`Store::files_in`], those alone whose path passes `filter`.
     pub(super) fn files_of(
         &self,
         folder: &Path,
-        wanted: impl Fn(&Path) -> bool,
+        filter: impl Fn(&Path) -> bool,
     ) -> Result<Vec<(SystemTime, PathBuf)>, StoreError> {
         let io = |error| io(folder, error);
         let mut files = Vec::new();
         for entry in fs::read_dir(folder).map_err(io)? {
             let entry = entry.map_err(io)?;
-            if !wanted(&entry.path()) {
+            if !filter(&entry.path()) {
                 continue;
             }
             // Somebody may have removed it meanwhile.
-            if let Ok(changed) = entry.metadata().and_then(|file| file.modified()) {
-                files.push((changed, entry.path()));
+            if let Ok(time) = entry.metadata().and_then(|file| file.modified()) {
+                files.push((time, entry.path()));
             }
         }
         Ok(files)

@@ -39,8 +39,8 @@ impl TemporaryEntry {
             return Err(StoreError::Spent { id: metadata.id.clone() });
         }
         let path = self.store.path(&metadata.id, "material");
-        let written = self.sync(&path).and_then(|()| self.store.files.rename(&self.path, &path));
-        written.map_err(|error| io(&path, error))?;
+        let result = self.sync(&path).and_then(|()| self.store.files.rename(&self.path, &path));
+        result.map_err(|error| io(&path, error))?;
         self.published = true;
         let header = serde_json::to_vec(metadata).expect("metadata is plain data");
         let json = self.store.path(&metadata.id, "json");

@@ -65,8 +65,8 @@ fn an_input_is_masked() {
             dealer.input_masks(COUNT).expect("a vector takes everything");
         });
         let results = material.run(|mut party| input(&mut party, &[value; COUNT], ring));
-        let seen = results[1].0.opened();
-        assert!(is_balanced(37, seen.iter().map(|x| u128::from(*x))));
+        let opened = results[1].0.opened();
+        assert!(is_balanced(37, opened.iter().map(|x| u128::from(*x))));
         assert_eq!(results[1].0.mask().shares(), [0; COUNT]);
     }
 }
@@ -92,9 +92,9 @@ fn an_output_shows_the_client_no_bit_above_its_ring_and_the_server_none() {
         let sums = numbers(forth).zip(numbers(back)).map(|(a, b)| a.wrapping_add(b));
         assert!(is_balanced(128, numbers(forth)) && is_balanced(128, sums));
         // What is left at the client when it takes its own mask away.
-        let seen = share.iter().zip(numbers(back)).map(|(x, y)| x.wrapping_add(y));
-        assert!(seen.clone().all(|y| ring.reduce(y as u64) == ring.reduce(value as u64)));
-        assert!(is_balanced(91, seen.map(|y| y >> 37)));
+        let values = share.iter().zip(numbers(back)).map(|(x, y)| x.wrapping_add(y));
+        assert!(values.clone().all(|y| ring.reduce(y as u64) == ring.reduce(value as u64)));
+        assert!(is_balanced(91, values.map(|y| y >> 37)));
     }
 }
 

@@ -78,7 +78,7 @@ impl Victim {
             dealer.output_masks(RING, OUTPUTS).expect("a vector takes everything");
         });
         let weights = hide(&material, RING, &self.weights.each_ref().map(Vec::as_slice));
-        let [(seen, _), _] = material.run(|mut party| {
+        let [(view, _), _] = material.run(|mut party| {
             let [first, last] = &weights[party.role() as usize][..] else { panic!("two vectors") };
             let x = input(&mut party, &self.x, RING)?;
             let z = multiply(&mut party, &FIRST, first, &x)?;
@@ -94,7 +94,7 @@ impl Victim {
             let output = party.reveal(&y, RING)?;
             Ok(output.map(|output| Seen { low, output: output.iter().map(|y| RING.signed(*y)).collect() }))
         });
-        seen.expect("the client's view")
+        view.expect("the client's view")
     }
 }
 

@@ -69,16 +69,16 @@ fn run(
     weights.iter().for_each(|weights| party.state(weights.digest()));
     let total = plan.steps.len() + 1;
     let last_uses = plan.last_uses();
-    for (done, placed) in plan.steps.iter().enumerate() {
+    for (index, placed) in plan.steps.iter().enumerate() {
         let ((name, operator), step) = (plan.describe(placed), &placed.step);
-        observer.progress(Phase::Online, done, total, name);
+        observer.progress(Phase::Online, index, total, name);
         let before = party.cost();
         let started = std::time::Instant::now();
         step.run(&mut state, &mut party)?;
         recorder.book(name, operator, started, party.cost() - before);
         let keys = step.prepared().map_or_else(|| step.key_bytes().of(role), |count| VALUE_BYTES * count);
         recorder.used_keys(keys as u64);
-        last_uses[done].iter().for_each(|&value| state.forget(value));
+        last_uses[index].iter().for_each(|&value| state.forget(value));
     }
     observer.progress(Phase::Online, total - 1, total, "output");
     let (before, started) = (party.cost(), std::time::Instant::now());

@@ -134,9 +134,9 @@ impl<'a> Planner<'a> {
     fn operation(&mut self, index: usize, protocol: &dyn Protocol) {
         let operation = &self.program.operations()[index];
         self.align(&operation.inputs, protocol);
-        let written = protocol.plan(index, self);
-        self.widths[operation.output] = written;
-        self.written[operation.output] = written;
+        let output_width = protocol.plan(index, self);
+        self.widths[operation.output] = output_width;
+        self.written[operation.output] = output_width;
     }
 
     /// Extends the inputs of an operation where it needs the wide ring, or all of one width.

@@ -103,11 +103,11 @@ pub(crate) fn prepare(
     let mut preparing = Preparing { weights: opened.weights.iter(), masks: HashMap::new() };
     let mut body = bodies::Receiving::new(dealer, plan.early_bytes(role));
     let mut party = Party::new(opened.setup.key(), peer, &half.seeds[0], &mut body, b"");
-    for (done, placed) in plan.steps.iter().enumerate() {
+    for (index, placed) in plan.steps.iter().enumerate() {
         let (name, operator) = plan.describe(placed);
         let started = Instant::now();
         let Some(values) = placed.step.prepare(&mut preparing, &mut party)? else { continue };
-        observer.progress(Phase::Offline, done, total, name);
+        observer.progress(Phase::Offline, index, total, name);
         write_values(&values, entry)?;
         recorder.book(name, operator, started, privet_channel::Cost::default());
     }

@@ -41,17 +41,17 @@ impl LinearMap for Dense<'_> {
     }
 
     /// A window for each row wanted, an output for each column.
-    fn products(&self, wanted: &[usize]) -> Products {
+    fn products(&self, indices: &[usize]) -> Products {
         let [inner, columns] = self.weight_shape;
         let all = |of: fn(usize, usize) -> usize| {
-            wanted.iter().map(|&index| of(index, columns)).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
+            indices.iter().map(|&index| of(index, columns)).collect::<BTreeSet<_>>().into_iter().collect::<Vec<_>>()
         };
         let (rows, outputs) = (all(|index, columns| index / columns), all(|index, columns| index % columns));
         let place = |index: &usize| {
             let output = outputs.partition_point(|&output| output < index % columns);
             output * rows.len() + rows.partition_point(|&row| row < index / columns)
         };
-        let places = wanted.iter().map(place).collect();
+        let places = indices.iter().map(place).collect();
         let windows = rows.iter().flat_map(|row| row * inner..(row + 1) * inner).map(Some).collect();
         Products::Windows { blocks: vec![Block { outputs, inner, run: inner, windows }], places }
     }

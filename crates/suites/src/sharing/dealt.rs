@@ -155,12 +155,12 @@ fn receive_keys(
     observer: &mut dyn Observer,
 ) -> Result<(), Error> {
     let (before, steps) = (plan.linear().len() + 1, plan.steps().len());
-    for (done, (step, batches)) in plan.steps().iter().zip(&plan.keys).enumerate() {
+    for (index, (step, batches)) in plan.steps().iter().zip(&plan.keys).enumerate() {
         if batches.is_empty() {
             continue;
         }
         let (name, operator) = plan.describe(step);
-        observer.progress(Phase::Offline, before + done, before + steps, name);
+        observer.progress(Phase::Offline, before + index, before + steps, name);
         recorder
             .layer(name, operator, dealer, |dealer| bodies::receive(dealer, keys::body_bytes(batches, role), keys))?;
     }
@@ -193,9 +193,9 @@ pub fn prepare_server(
         Ok((triples, Correlated::Stock(Box::new(Stock::of_server(&demand, &seed, &corrections, ring)?), None)))
     })?;
     let mut shares = Vec::with_capacity(plan.linear().len());
-    for (done, layer) in plan.linear().iter().enumerate() {
+    for (index, layer) in plan.linear().iter().enumerate() {
         let operation = plan.operation(layer.operation);
-        observer.progress(Phase::Offline, done + 1, total, &operation.name);
+        observer.progress(Phase::Offline, index + 1, total, &operation.name);
         let receive = |dealer: &mut Channel| receive_values(dealer, layer.plan.output_len(), plan.share_ring(layer));
         shares.push(recorder.layer(&operation.name, "deal", dealer, receive)?);
     }

@@ -177,10 +177,10 @@ impl Half<'_> {
         let mut state = State::new(plan, self.side, self.triples, inputs, std::mem::take(state_shares));
         let total = plan.steps().len() + 1;
         let last_uses = plan.last_uses();
-        for (done, step) in plan.steps().iter().enumerate() {
+        for (index, step) in plan.steps().iter().enumerate() {
             let (name, operator) = plan.describe(step);
-            observer.progress(Phase::Online, done, total, name);
-            if let Some(refills) = self.refills.as_mut().filter(|refills| refills.is_due(done)) {
+            observer.progress(Phase::Online, index, total, name);
+            if let Some(refills) = self.refills.as_mut().filter(|refills| refills.is_due(index)) {
                 let supply = &mut self.supply;
                 recorder.layer(name, refills.name(), channel, |channel| {
                     supply.refill(|used| refills.next(channel, used))
@@ -188,10 +188,10 @@ impl Half<'_> {
             }
             recorder.layer(name, operator, channel, |channel| {
                 let mut party = Party { role, channel, supply: &mut self.supply };
-                state.step(step, &last_uses[done], &mut party)
+                state.step(step, &last_uses[index], &mut party)
             })?;
-            recorder.used_keys(keys::body_bytes(&plan.keys[done], role));
-            last_uses[done].iter().for_each(|&value| state.forget(value));
+            recorder.used_keys(keys::body_bytes(&plan.keys[index], role));
+            last_uses[index].iter().for_each(|&value| state.forget(value));
         }
         let mut outputs = Vec::new();
         observer.progress(Phase::Online, total - 1, total, "output");

@@ -452,8 +452,8 @@ mod tests {
                 let (material, _) =
                     prepare_client(&mut near, plan, &mut BaseOts::default(), None, &mut std::io::sink(), &mut Silent)
                         .expect("material");
-                let done = infer_client(&mut near, plan, material, &inputs, &mut Vec::new(), &mut Silent);
-                let outputs = done.expect("an inference").0;
+                let result = infer_client(&mut near, plan, material, &inputs, &mut Vec::new(), &mut Silent);
+                let outputs = result.expect("an inference").0;
                 serving.join().expect("the server");
                 outputs
             })

@@ -159,12 +159,12 @@ impl<'a> Planner<'a> {
             fits_any_ring: self.fits_any_ring[output] && self.options.truncation == Truncation::Exact,
         };
         let width = self.widths[inputs[0]];
-        let written = protocol.width(&inputs.iter().map(|&id| self.widths[id]).collect::<Vec<_>>(), &context);
+        let output_width = protocol.width(&inputs.iter().map(|&id| self.widths[id]).collect::<Vec<_>>(), &context);
         let (cost, keys) = match self.options.suite {
             Suite::Gmw { rounds } => (protocol.cost(width, rounds, &context), Vec::new()),
-            Suite::Fss => with_keys(protocol.keys([width, written], &context)),
+            Suite::Fss => with_keys(protocol.keys([width, output_width], &context)),
         };
-        self.lines[output] = protocol.lines([width, written], &context);
+        self.lines[output] = protocol.lines([width, output_width], &context);
         self.exchange(cost);
         let mut demand = cost.demand;
         if let Some(map) = protocol.linear() {
@@ -178,11 +178,11 @@ impl<'a> Planner<'a> {
             self.layers.push(map.encrypted());
         }
         self.step(Step::Operation(index), keys, demand);
-        let held = written.min(ring_bits);
-        let whole = (self.options.truncation == Truncation::Exact).then(|| all_of(held));
-        self.bounds[output] = context.bounds.filter(|bounds| signed_bits(bounds) <= held).or(whole);
-        self.widths[output] = written;
-        self.written[output] = written;
+        let bits = output_width.min(ring_bits);
+        let whole = (self.options.truncation == Truncation::Exact).then(|| all_of(bits));
+        self.bounds[output] = context.bounds.filter(|bounds| signed_bits(bounds) <= bits).or(whole);
+        self.widths[output] = output_width;
+        self.written[output] = output_width;
     }
 
     /// The ring, without guard bits, in which encryption multiplies: that of the bits which count of any result of these operations.

@@ -103,13 +103,13 @@ pub fn prepare_client(
     };
     let mut products = making::Client::new(plan, &triples);
     let mut shares = Vec::with_capacity(layers.len());
-    for (done, turn) in turns.into_iter().enumerate() {
+    for (index, turn) in turns.into_iter().enumerate() {
         let (Turn::Encrypt(at) | Turn::Decrypt(at)) = turn;
         let operation = match layers.get(at) {
             Some(layer) => plan.operation(layer.operation),
             None => products.operation(at - layers.len()),
         };
-        observer.progress(Phase::Offline, done + 2, total, &operation.name);
+        observer.progress(Phase::Offline, index + 2, total, &operation.name);
         if let Some(Encrypted::Kept(layer)) = layers.get(at).map(|layer| &layer.plan) {
             let kept = kept.as_mut().ok_or_else(no_weights)?;
             match turn {
@@ -184,13 +184,13 @@ pub fn prepare_server(
     let transformed = if layers == 0 { Arc::default() } else { model.transformed(plan)? };
     let mut shares = Vec::with_capacity(layers);
     let weighted = plan.prepared_linear().iter().zip(transformed.iter());
-    for (done, (layer, weights)) in weighted.filter(|(layer, _)| layer.plan.is_encrypted()).enumerate() {
+    for (at, (layer, weights)) in weighted.filter(|(layer, _)| layer.plan.is_encrypted()).enumerate() {
         let operation = plan.operation(layer.operation);
-        observer.progress(Phase::Offline, done + 1, total, &operation.name);
+        observer.progress(Phase::Offline, at + 1, total, &operation.name);
         if let Encrypted::Kept(layer) = &layer.plan {
             let kept = kept.as_mut().ok_or_else(no_weights)?;
             shares.push(
-                recorder.layer(&operation.name, "open", channel, |channel| kept.share(channel, plan, (done, layer)))?,
+                recorder.layer(&operation.name, "open", channel, |channel| kept.share(channel, plan, (at, layer)))?,
             );
             continue;
         }

@@ -72,13 +72,13 @@ fn bytes_and_rounds_are_those_of_the_forecast() {
 #[test]
 fn the_link_chooses_the_extension_and_the_server_takes_it() {
     let slow = Link::new(Duration::from_millis(1), 1e6).expect("a link");
-    let here = RESIDUAL.plan(Rounds::Log);
-    let there = RESIDUAL.plan(Rounds::Log).over(slow);
-    assert_ne!(here.extension(), there.extension());
-    let [offline, _] = reports(&RESIDUAL, &there);
-    let forecast = there.forecast();
+    let lan_plan = RESIDUAL.plan(Rounds::Log);
+    let slow_plan = RESIDUAL.plan(Rounds::Log).over(slow);
+    assert_ne!(lan_plan.extension(), slow_plan.extension());
+    let [offline, _] = reports(&RESIDUAL, &slow_plan);
+    let forecast = slow_plan.forecast();
     assert_eq!(traffic(&offline), (forecast.offline_bytes_client, forecast.offline_bytes_server));
-    assert!(forecast.offline_bytes_client < here.forecast().offline_bytes_client);
+    assert!(forecast.offline_bytes_client < lan_plan.forecast().offline_bytes_client);
 }
 
 #[test]

@@ -115,10 +115,10 @@ fn hidden_weights_travel_once() {
 
 #[test]
 fn another_weight_mask_brings_the_weights_again() {
-    let (client_folder, server_folder, moved) = (StoreFolder::new(), StoreFolder::new(), StoreFolder::new());
+    let (client_folder, server_folder, other_folder) = (StoreFolder::new(), StoreFolder::new(), StoreFolder::new());
     let (connect, _dealt) = dealer();
     let plan = dealt(&RESIDUAL, Rounds::Log);
-    for server_folder in [&server_folder, &moved] {
+    for server_folder in [&server_folder, &other_folder] {
         let (result, ..) = session([&client_folder, server_folder], [connect.clone(), connect.clone()], |client| {
             let (id, _) = client.prepare(&plan, &mut Silent)?;
             client.infer(&plan, &id, &RESIDUAL.case.inputs, &mut Silent)

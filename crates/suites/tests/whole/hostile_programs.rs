@@ -78,16 +78,16 @@ fn no_changed_field_makes_a_client_panic() {
         let document: Value = serde_json::from_slice(&fixture.public).expect("JSON");
         let mut paths = Vec::new();
         places(&document, "", &mut paths);
-        let changed = paths.iter().flat_map(|path| {
+        let variants = paths.iter().flat_map(|path| {
             let document = &document;
             replacements().into_iter().map(move |value| {
-                let mut changed = document.clone();
+                let mut variant = document.clone();
                 let name = format!("{path} = {value}");
-                *changed.pointer_mut(path).expect("a place") = value;
-                (name, changed.to_string().into_bytes())
+                *variant.pointer_mut(path).expect("a place") = value;
+                (name, variant.to_string().into_bytes())
             })
         });
-        assert_no_panic(fixture, "changed", changed);
+        assert_no_panic(fixture, "changed", variants);
     }
 }
 
@@ -97,14 +97,14 @@ fn no_missing_field_and_no_cut_makes_a_client_panic() {
     let mut paths = Vec::new();
     places(&document, "", &mut paths);
     let missing = paths.iter().skip(1).map(|path| {
-        let mut changed = document.clone();
+        let mut variant = document.clone();
         let (parent, key) = path.rsplit_once('/').expect("below the root");
-        match changed.pointer_mut(parent).expect("a place") {
+        match variant.pointer_mut(parent).expect("a place") {
             Value::Object(fields) => drop(fields.remove(key)),
             Value::Array(items) => drop(items.remove(key.parse().expect("an index"))),
             _ => unreachable!("leaves have nothing below them"),
         }
-        (path.clone(), changed.to_string().into_bytes())
+        (path.clone(), variant.to_string().into_bytes())
     });
     assert_no_panic(&RESIDUAL, "missing", missing);
     let cuts = (0..RESIDUAL.public.len()).map(|end| (format!("cut at {end}"), RESIDUAL.public[..end].to_vec()));
@@ -118,9 +118,9 @@ fn results_that_nothing_reads_make_no_client_panic() {
     let mut planned = 0;
     // What only leads to later values is read by nothing then, products among it.
     for value in 0..values {
-        let mut changed = document.clone();
-        changed["outputs"][0]["value"] = json!(value);
-        let program = Program::parse(changed.to_string().as_bytes()).expect("a program");
+        let mut variant = document.clone();
+        variant["outputs"][0]["value"] = json!(value);
+        let program = Program::parse(variant.to_string().as_bytes()).expect("a program");
         for options in Options::made().chain(Options::dealt()) {
             if let Ok(plan) = Plan::new(program.clone(), options) {
                 plan.forecast();

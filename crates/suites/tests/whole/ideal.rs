@@ -41,29 +41,29 @@ impl Rules {
 /// The outputs for these inputs.
 pub fn evaluate(program: &Program, weights: &Weights, inputs: &[Vec<i64>], rules: Rules) -> Vec<Vec<i64>> {
     let wide = program.ring_bits();
-    let mut held: Vec<(Vec<i64>, u32)> = vec![(Vec::new(), wide); program.values().len()];
+    let mut results: Vec<(Vec<i64>, u32)> = vec![(Vec::new(), wide); program.values().len()];
     for (input, x) in program.inputs().iter().zip(inputs) {
-        held[input.value].0.clone_from(x);
+        results[input.value].0.clone_from(x);
     }
     for operation in program.operations() {
-        let widths: Vec<u32> = operation.inputs.iter().map(|&id| held[id].1).collect();
+        let widths: Vec<u32> = operation.inputs.iter().map(|&id| results[id].1).collect();
         if in_wide_ring(operation, rules) || widths.iter().any(|&width| width != widths[0]) {
-            operation.inputs.iter().for_each(|&id| held[id].1 = wide);
+            operation.inputs.iter().for_each(|&id| results[id].1 = wide);
         }
         let bits = match operation.operator {
-            Operator::Truncate { bits, width } => width.unwrap_or(wide).min(held[operation.inputs[0]].1 - bits),
+            Operator::Truncate { bits, width } => width.unwrap_or(wide).min(results[operation.inputs[0]].1 - bits),
             Operator::Relu if rules.relus_widen && is_read_wide(program, operation.output) => wide,
             Operator::Conv2d { .. } | Operator::Dense { .. } | Operator::Scale { .. } | Operator::Argmax { .. } => wide,
             Operator::Step { .. } | Operator::Leaves { .. } | Operator::Mul | Operator::Matmul => wide,
-            _ => held[operation.inputs[0]].1,
+            _ => results[operation.inputs[0]].1,
         };
-        let operands: Vec<&[i64]> = operation.inputs.iter().map(|&id| held[id].0.as_slice()).collect();
-        let ring = Modulus::new(held[operation.inputs[0]].1);
+        let operands: Vec<&[i64]> = operation.inputs.iter().map(|&id| results[id].0.as_slice()).collect();
+        let ring = Modulus::new(results[operation.inputs[0]].1);
         let result = compute(program, operation, weights, &operands, ring, rules.field);
         let written = Modulus::new(bits);
-        held[operation.output] = (result.into_iter().map(|x| wrap(written, x)).collect(), bits);
+        results[operation.output] = (result.into_iter().map(|x| wrap(written, x)).collect(), bits);
     }
-    program.outputs().iter().map(|output| held[output.value].0.clone()).collect()
+    program.outputs().iter().map(|output| results[output.value].0.clone()).collect()
 }
 
 fn wrap(ring: Modulus, x: i128) -> i64 {
@@ -112,7 +112,7 @@ fn compute(
     let (x, shape) = (inputs[0], program.value(operation.inputs[0]).shape.as_slice());
     let output = program.value(operation.output).shape.as_slice();
     let each = |f: &dyn Fn(i128) -> i128| -> Vec<i128> { x.iter().map(|&x| f(x.into())).collect() };
-    let moved = |values: Vec<i64>| -> Vec<i128> { values.into_iter().map(i128::from).collect() };
+    let widen = |values: Vec<i64>| -> Vec<i128> { values.into_iter().map(i128::from).collect() };
     // A product in the field is the residue next to zero; its bias is added in the ring.
     let product = |sum: i128| match field {
         None => sum,
@@ -223,15 +223,15 @@ fn compute(
             };
             x.chunks(shape[2] * shape[3]).flat_map(plane).collect()
         }
-        Operator::Reshape => moved(x.to_vec()),
-        Operator::Broadcast => moved(layout::broadcast(x, shape, output)),
-        Operator::Transpose { perm } => moved(layout::transpose(x, shape, perm)),
-        Operator::Slice { starts, steps, .. } => moved(layout::slice(x, shape, starts, steps, output)),
+        Operator::Reshape => widen(x.to_vec()),
+        Operator::Broadcast => widen(layout::broadcast(x, shape, output)),
+        Operator::Transpose { perm } => widen(layout::transpose(x, shape, perm)),
+        Operator::Slice { starts, steps, .. } => widen(layout::slice(x, shape, starts, steps, output)),
         Operator::Concat { axis } => {
             let shapes = operation.inputs.iter().map(|&id| program.value(id).shape.as_slice());
-            moved(layout::concat(&inputs.iter().copied().zip(shapes).collect::<Vec<_>>(), *axis))
+            widen(layout::concat(&inputs.iter().copied().zip(shapes).collect::<Vec<_>>(), *axis))
         }
-        Operator::Pad { before, constant, .. } => moved(layout::pad(x, shape, before, output, *constant)),
+        Operator::Pad { before, constant, .. } => widen(layout::pad(x, shape, before, output, *constant)),
         Operator::Argmax { axis, select_last, .. } => {
             let inner: usize = shape[axis + 1..].iter().product();
             let group = |index: usize| -> Vec<i64> {

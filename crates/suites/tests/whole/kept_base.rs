@@ -185,8 +185,8 @@ fn a_session_that_breaks_off_costs_its_half_and_nothing_else() {
     near.set_timeout(PATIENCE);
     let (_, side) = over((near, far), &server(&server_folder), |channel| {
         let mut client = Client::new(channel, client_folder.store()).expect("a greeting").keeping_base_ots();
-        let gone = std::panic::AssertUnwindSafe(|| client.prepare(&plan, &mut Leaves).map(drop));
-        std::panic::catch_unwind(gone).expect_err("the client is gone");
+        let preparation = std::panic::AssertUnwindSafe(|| client.prepare(&plan, &mut Leaves).map(drop));
+        std::panic::catch_unwind(preparation).expect_err("the client is gone");
         drop(client);
     });
     side.result.expect_err("the server waits for nobody");

@@ -38,8 +38,8 @@ fn a_spent_entry_is_refused_before_the_server_hears_of_it() {
         let id = prepare(client, &plan);
         infer(client, &CHOICE, &plan, &id);
         for _ in 0..2 {
-            let again = client.infer(&plan, &id, &CHOICE.case.inputs, &mut Silent).map(drop);
-            assert!(matches!(again, Err(Error::Store(StoreError::Spent { .. }))), "{again:?}");
+            let repetition = client.infer(&plan, &id, &CHOICE.case.inputs, &mut Silent).map(drop);
+            assert!(matches!(repetition, Err(Error::Store(StoreError::Spent { .. }))), "{repetition:?}");
         }
         // The session goes on.
         let id = prepare(client, &plan);

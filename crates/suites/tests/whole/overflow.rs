@@ -117,7 +117,7 @@ fn what_follows_functions_by_lines_depends_on_the_input_alone() {
     let fixture = SMOOTH.with_weights(|place, _| [32749, 30011, -20011][place % 3]);
     let len = fixture.program().value(0).len();
     let inputs = [8191, -8191, 5003].map(|x| vec![vec![x; len]]);
-    let mut seen: Vec<Vec<Vec<Vec<i64>>>> = Vec::new();
+    let mut groups: Vec<Vec<Vec<Vec<i64>>>> = Vec::new();
     let in_ring = |options: &Options| !options.is_prime();
     for plan in exact(Options::dealt().chain(Options::made()).filter(in_ring)).map(|options| fixture.plan(options)) {
         let mut catalog = Catalog::default();
@@ -136,9 +136,9 @@ fn what_follows_functions_by_lines_depends_on_the_input_alone() {
             Ok::<_, Error>(outputs)
         });
         side.result.expect("the server ends well");
-        seen.extend(outputs.expect("the client ends well").chunks(inputs.len()).map(<[_]>::to_vec));
+        groups.extend(outputs.expect("the client ends well").chunks(inputs.len()).map(<[_]>::to_vec));
     }
-    assert!(seen.iter().all(|outputs| outputs == &seen[0]), "{seen:?}");
+    assert!(groups.iter().all(|outputs| outputs == &groups[0]), "{groups:?}");
 }
 
 #[test]

@@ -54,7 +54,7 @@ fn by_default_every_weaker_mode_is_refused_before_anything_is_made() {
     let (client_folder, server_folder) = (StoreFolder::new(), StoreFolder::new());
     let (connect, dealt) = dealer();
     let server = server_under(&server_folder, Policy::default()).with_dealer(connect);
-    let mut seen = BTreeSet::new();
+    let mut names = BTreeSet::new();
     for config in registry::configs() {
         let weaknesses = config.mode().weaknesses();
         if weaknesses.is_empty() {
@@ -65,9 +65,9 @@ fn by_default_every_weaker_mode_is_refused_before_anything_is_made() {
         assert_eq!(reason, AbortReason::NotAllowed);
         let defaults = ["exact", "parties", "masks"];
         assert!(defaults.iter().any(|value| text.contains(&format!("accepted for you: {value}"))), "{text}");
-        seen.extend(weaknesses.into_iter().map(|weakness| weakness.name));
+        names.extend(weaknesses.into_iter().map(|weakness| weakness.name));
     }
-    assert_eq!(seen, ["one-bit", "dealer", "kept-weights"].into());
+    assert_eq!(names, ["one-bit", "dealer", "kept-weights"].into());
     let one_shot = CHOICE.plan(one_shot(Truncation::OneBit));
     let ask = |client: &mut Client| client.infer_unprepared(&one_shot, &CHOICE.case.inputs, &mut Silent).map(drop);
     assert_eq!(refused(&server, &client_folder, ask).0, AbortReason::NotAllowed);

@@ -357,17 +357,17 @@ fn masks_and_shares_modulo_a_prime_are_uniform() {
     let prime = Options::made().find(|options| options.is_prime()).expect("a mode");
     let plan = RESIDUAL.plan(prime);
     let (field, model) = (plan.field().expect("a field"), RESIDUAL.model(&plan));
-    let (mut seen, mut count) = ([0_f64; 16], 0.0);
+    let (mut bins, mut count) = ([0_f64; 16], 0.0);
     for _ in 0..4 {
         let (client_half, server_half) = prepared(&plan, &model);
         for &residue in client_half.masks.iter().chain(&client_half.shares).chain(&server_half.shares).flatten() {
             assert!(residue < field.prime());
-            seen[(residue * 16 / field.prime()) as usize] += 1.0;
+            bins[(residue * 16 / field.prime()) as usize] += 1.0;
             count += 1.0;
         }
     }
     assert!(count > 1000.0, "only {count} residues");
-    let chi_square: f64 = seen.iter().map(|seen| (seen - count / 16.0).powi(2) / (count / 16.0)).sum();
+    let chi_square: f64 = bins.iter().map(|bin| (bin - count / 16.0).powi(2) / (count / 16.0)).sum();
     // 15 degrees of freedom: above 56 once in a million.
     assert!(chi_square < 56.0, "{chi_square}");
 }

@@ -95,13 +95,13 @@ impl Algebra for Key {
     }
 
     fn rearrange(&self, inputs: &[&Values], movement: &Movement) -> Values {
-        let moved = sources(inputs.iter().map(|x| x.len()), movement);
+        let indices = sources(inputs.iter().map(|x| x.len()), movement);
         if let ([x], None) = (inputs, movement.fill()) {
-            return x.gather(&moved);
+            return x.gather(&indices);
         }
         let mut all = Values::default();
         inputs.iter().for_each(|x| all.extend(x));
         movement.fill().into_iter().for_each(|fill| all.extend(&Values::public(self, &[fill as u64])));
-        all.gather(&moved)
+        all.gather(&indices)
     }
 }

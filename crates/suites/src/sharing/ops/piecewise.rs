@@ -47,7 +47,7 @@ impl Piecewise<'_> {
     /// The ring of the result: as many bits as later steps read, or as the values take where truncations alone read them and nothing
     /// computes in the ring that they leave; without a dealer as the argument's ring has at least.
     fn wide(&self, width: u32, context: &Context) -> u32 {
-        let held = match context.bounds {
+        let bits = match context.bounds {
             Some(bounds) if context.fits_any_ring && context.bits_read < context.ring_bits => {
                 context.bits_read.min(roomy_bits(&bounds))
             }
@@ -57,7 +57,7 @@ impl Piecewise<'_> {
             Suite::Fss => self.step_bits() + 1,
             Suite::Gmw { .. } => self.way(width, context.options.suite).ring,
         };
-        held.max(least).min(context.ring_bits)
+        bits.max(least).min(context.ring_bits)
     }
 
     /// The ring that what lies above the table is brought to, to count `2^f` times in a ring of `wide` bits.
