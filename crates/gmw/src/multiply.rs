@@ -72,19 +72,19 @@ fn cross(party: &mut Party<'_>, x: &[u64], y: &[u64], ring: Modulus) -> Result<[
     Ok([chosen, offered])
 }
 
-/// Shares in `ring` of `f x` for factors of the server and values of the client, `[n]` each; `operands`: at the server the factors, signed
+/// Shares in `ring` of `f x` for factors of the server and values of the client, `[n]` each; `input`: at the server the factors, signed
 /// numbers of `factor_bits` bits, at the client the values. Exact.
 ///
 /// One round; with `k` bits of the ring and `b <= k` of a factor `n b` bits from the server, `n (b k - b (b - 1) / 2)` bits from the
 /// client and `n b` products sent by the client ([`crate::cost::scale`]).
-pub fn scale(party: &mut Party<'_>, operands: &[u64], factor_bits: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
-    let (n, bits, width) = (operands.len(), factor_bits.min(ring.bits()), ring.bits());
+pub fn scale(party: &mut Party<'_>, input: &[u64], factor_bits: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
+    let (n, bits, width) = (input.len(), factor_bits.min(ring.bits()), ring.bits());
     let products = n * bits as usize;
     // Half the range on top makes factors non-negative, and the client takes its value as often off.
     let half = 1_u64 << (factor_bits - 1);
     let mut shares = vec![0_u64; n];
     if party.is_server() {
-        let raised: Vec<u64> = operands.iter().map(|factor| factor.wrapping_add(half)).collect();
+        let raised: Vec<u64> = input.iter().map(|factor| factor.wrapping_add(half)).collect();
         let raised = Zeroizing::new(join(&planes::from_values(&raised, bits)));
         let (choice, received) = party.stock.next_products_received(width, products)?;
         let flips = raised.xor(&choice);
@@ -101,17 +101,15 @@ pub fn scale(party: &mut Party<'_>, operands: &[u64], factor_bits: u32, ring: Mo
         let mut hidden = Vec::new();
         for bit in 0..bits {
             let rho = rho.slice(bit as usize * n..(bit as usize + 1) * n);
-            product::mask(&mut hidden, rho, Modulus::new(width - bit), |block, out| {
-                out.copy_from_slice(&operands[block])
-            });
+            product::mask(&mut hidden, rho, Modulus::new(width - bit), |block, out| out.copy_from_slice(&input[block]));
         }
         party.channel.send(&hidden)?;
         let flips = Bits::from_bytes(&party.channel.recv(products.div_ceil(8))?, products)?;
         for bit in 0..bits {
             let at = bit as usize * n..(bit as usize + 1) * n;
-            add_offered(&mut shares, bit, &flips.slice(at.start, n), operands, sent.slice(at));
+            add_offered(&mut shares, bit, &flips.slice(at.start, n), input, sent.slice(at));
         }
-        shares.iter_mut().zip(operands).for_each(|(share, x)| *share = share.wrapping_sub(half.wrapping_mul(*x)));
+        shares.iter_mut().zip(input).for_each(|(share, x)| *share = share.wrapping_sub(half.wrapping_mul(*x)));
     }
     ring.reduce_all(&mut shares);
     Ok(shares)

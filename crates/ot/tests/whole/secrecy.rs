@@ -117,16 +117,16 @@ fn assert_tables_hide(sender: &mut Stock, receiver: &mut Stock, shape: Shape) ->
 }
 
 /// The other party's share of a number next to all that a party holds, and its share of the vector, which is itself like fair coins.
-fn assert_one_hots_hide(party: &OneHots, peer: &OneHots) {
+fn assert_one_hots_hide(view: &OneHots, peer: &OneHots) {
     for secret in &peer.number {
         assert_hidden("a share of a number", secret, &[]);
-        for known in party.number.iter().chain(&party.entries) {
+        for known in view.number.iter().chain(&view.entries) {
             assert_hidden("a share of a number", secret, &[known]);
         }
     }
     for secret in &peer.entries {
         assert_hidden("a share of an entry", secret, &[]);
-        party.number.iter().for_each(|known| assert_hidden("a share of an entry", secret, &[known]));
+        view.number.iter().for_each(|known| assert_hidden("a share of an entry", secret, &[known]));
     }
 }
 
@@ -140,19 +140,15 @@ fn assert_secrets_hidden([mut client, mut server]: [Stock; 2]) -> Result<(), Err
         _ => panic!("private ANDs go from the server to the client"),
     }
     let (first, second) = (client.take_triples(N)?, server.take_triples(N)?);
-    for (party, peer) in [(&first, &second), (&second, &first)] {
+    for (view, peer) in [(&first, &second), (&second, &first)] {
         for secret in [&peer.a, &peer.b, &peer.a.xor(&peer.b)] {
-            assert_hidden("the other party's triple", secret, &[&party.a, &party.b, &party.c]);
+            assert_hidden("the other party's triple", secret, &[&view.a, &view.b, &view.c]);
         }
     }
     let (first, second) = (client.take_paired_triples(N)?, server.take_paired_triples(N)?);
-    for (party, peer) in [(&first, &second), (&second, &first)] {
+    for (view, peer) in [(&first, &second), (&second, &first)] {
         for secret in [&peer.a, &peer.b[0], &peer.b[1], &peer.b[0].xor(&peer.b[1])] {
-            assert_hidden(
-                "the other party's pair",
-                secret,
-                &[&party.a, &party.b[0], &party.b[1], &party.c[0], &party.c[1]],
-            );
+            assert_hidden("the other party's pair", secret, &[&view.a, &view.b[0], &view.b[1], &view.c[0], &view.c[1]]);
         }
     }
     for shape in Shape::ALL {

@@ -429,17 +429,11 @@ fn no_mask_and_no_share_comes_twice() {
 }
 
 /// What an inference on given material puts on the wire.
-fn online(plan: &Plan, model: &Model, client_half: Material, server_half: Material, inputs: &[Vec<i64>]) -> Phase {
+fn online(plan: &Plan, model: &Model, client: Material, server: Material, inputs: &[Vec<i64>]) -> Phase {
     let (mut near, mut far, transcript): (Channel, Channel, _) = record::pair();
     both(
-        || {
-            sharing::infer_client(&mut near, plan, client_half, inputs, &mut Vec::new(), &mut Silent)
-                .expect("an inference")
-        },
-        || {
-            sharing::infer_server(&mut far, plan, model, server_half, &mut Vec::new(), &mut Silent)
-                .expect("an inference")
-        },
+        || sharing::infer_client(&mut near, plan, client, inputs, &mut Vec::new(), &mut Silent).expect("an inference"),
+        || sharing::infer_server(&mut far, plan, model, server, &mut Vec::new(), &mut Silent).expect("an inference"),
     );
     Phase::of(&transcript.lock().expect("no thread panicked"))
 }

@@ -185,7 +185,7 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
     let prepare = |program: &str, suite: &str| with(program, suite, "softspoken-2");
     let infer = |program: &str| json!({"request": "infer", "program": program, "material": "0".repeat(32)});
     let describe = |model: Option<&str>| json!({"request": "describe", "model": model});
-    let weights = |program: &str, suite: &str| json!({"request": "kept_weights", "program": program, "suite": suite, "known": QUOTED});
+    let keep = |program: &str, suite: &str| json!({"request": "kept_weights", "program": program, "suite": suite, "known": QUOTED});
     let unknown = "this server does not serve the program with that hash; ask it to describe the model again";
     let long = "x".repeat(4000);
     let cases = [
@@ -200,13 +200,9 @@ fn requests_that_cannot_be_granted_are_refused_with_a_reason() {
         (with(&hash, "gmw log one-bit", QUOTED), AbortReason::BadRequest, "this server has no OT extension \"said by"),
         (prepare(&hash, QUOTED), AbortReason::BadRequest, "this server does not run suite \"said by the client\""),
         (prepare(QUOTED, "gmw"), AbortReason::UnknownProgram, unknown),
-        (weights(&hash, QUOTED), AbortReason::BadRequest, "this server does not run suite \"said by the client\""),
-        (weights(QUOTED, "gmw log one-bit"), AbortReason::UnknownProgram, unknown),
-        (
-            weights(&hash, "gmw log one-bit"),
-            AbortReason::BadRequest,
-            "in suite \"gmw log one-bit\" nobody keeps weights",
-        ),
+        (keep(&hash, QUOTED), AbortReason::BadRequest, "this server does not run suite \"said by the client\""),
+        (keep(QUOTED, "gmw log one-bit"), AbortReason::UnknownProgram, unknown),
+        (keep(&hash, "gmw log one-bit"), AbortReason::BadRequest, "in suite \"gmw log one-bit\" nobody keeps weights"),
         (describe(None), AbortReason::UnknownProgram, "no model was named; served here: "),
         (prepare(&"0".repeat(64), "gmw log one-bit"), AbortReason::UnknownProgram, unknown),
         (prepare("/etc/passwd", "gmw"), AbortReason::UnknownProgram, unknown),
