@@ -45,8 +45,8 @@ pub(crate) fn mux_each(party: &mut Party<'_>, choices: &[Choice<'_>]) -> Result<
     let (opened, stock) = (Opened::exchange(party, choices)?, &*party.stock);
     let products = choices.iter().enumerate().map(|(at, choice)| {
         let mut products = vec![0; choice.values.len()];
-        product::in_blocks(&mut products, |block, products, other| {
-            opened.add_products(stock, choice, at, block, [&mut *products, other]);
+        product::in_blocks(&mut products, |block, products, spare| {
+            opened.add_products(stock, choice, at, block, [&mut *products, spare]);
             choice.ring.reduce_all(products);
         });
         products
@@ -62,11 +62,11 @@ pub(crate) fn add_scaled(
     ring: Modulus,
 ) -> Result<(), Error> {
     let (opened, stock) = (Opened::exchange(party, choices)?, &*party.stock);
-    product::in_blocks(sums, |block, sums, other| {
+    product::in_blocks(sums, |block, sums, spare| {
         let products = &mut [0; BLOCK][..sums.len()];
         for (at, choice) in choices.iter().enumerate() {
             products.fill(0);
-            opened.add_products(stock, choice, at, block.clone(), [&mut *products, &mut *other]);
+            opened.add_products(stock, choice, at, block.clone(), [&mut *products, &mut *spare]);
             sums.iter_mut().zip(&*products).for_each(|(sum, product)| *sum = sum.wrapping_add(product << at));
         }
         ring.reduce_all(sums);

@@ -311,11 +311,11 @@ mod tests {
             let [client, _] = copy(&halves);
             client.expect("a half").keys(Role::Client, &[name; 16])
         };
-        let (one, other) = (keys(1), keys(2));
-        assert_ne!(one.session, other.session);
-        assert!(one.both.as_flattened().iter().all(|key| !other.both.as_flattened().contains(key)));
+        let (first, second) = (keys(1), keys(2));
+        assert_ne!(first.session, second.session);
+        assert!(first.both.as_flattened().iter().all(|key| !second.both.as_flattened().contains(key)));
         // The control: it is the name that tells them apart.
-        assert_eq!(*one.both, *keys(1).both);
+        assert_eq!(*first.both, *keys(1).both);
         for name in [1, 2] {
             check(&session(EXTENSIONS[0], copy(&halves), name).0);
         }

@@ -266,8 +266,8 @@ mod tests {
         let (mut near, mut far) = pair();
         let side = |stock: &Stock, channel: &mut Channel, role| grow(channel, role, run, stock).expect("vectors");
         std::thread::scope(|scope| {
-            let other = scope.spawn(|| side(&server, &mut far, Role::Server));
-            [side(&client, &mut near, Role::Client), other.join().expect("the server's thread")]
+            let serving = scope.spawn(|| side(&server, &mut far, Role::Server));
+            [side(&client, &mut near, Role::Client), serving.join().expect("the server's thread")]
         })
     }
 

@@ -128,7 +128,7 @@ fn typical_noise_is_far_below_the_bound() {
 #[test]
 fn a_key_opens_only_what_was_encrypted_under_it() {
     let parameters = Parameters::choose(37, 16, 64, 4096, Resharing::Approximate).unwrap();
-    let (mut session, other) = (Session::new(&parameters, 5), Session::new(&parameters, 6));
+    let (mut session, other_session) = (Session::new(&parameters, 5), Session::new(&parameters, 6));
     let positions: Vec<usize> = (0..4096).collect();
     let sum = session.sum(&[(vec![0; 4096], vec![1])]);
     let mut reply = Vec::new();
@@ -138,7 +138,7 @@ fn a_key_opens_only_what_was_encrypted_under_it() {
         errors.filter(|error| error.abs() <= 1).count()
     };
     assert_eq!(near_zero(session.secret.open(&reply, &positions).unwrap()), 4096);
-    assert_eq!(near_zero(other.secret.open(&reply, &positions).unwrap()), 0);
+    assert_eq!(near_zero(other_session.secret.open(&reply, &positions).unwrap()), 0);
 }
 
 #[test]

@@ -139,13 +139,13 @@ fn positions_that_do_not_rise_or_stay_inside() {
 #[test]
 fn lengths_and_parameters_that_do_not_match() {
     let parameters = Parameters::choose(37, 16, 64, 4096, Resharing::Approximate).unwrap();
-    let other = Parameters::choose(38, 16, 64, 4096, Resharing::Approximate).unwrap();
-    let (mut session, mut other_session) = (Session::new(&parameters, 1), Session::new(&other, 2));
+    let other_parameters = Parameters::choose(38, 16, 64, 4096, Resharing::Approximate).unwrap();
+    let (mut session, mut other_session) = (Session::new(&parameters, 1), Session::new(&other_parameters, 2));
     let long = Misuse::WrongLength { what: "message", expected: 4096, actual: 4097 };
     assert_eq!(refused(session.secret.encrypt(&[0; 4097], &mut prg(1), &mut Vec::new())), long);
     let long = Misuse::WrongLength { what: "weights", expected: 4096, actual: 4097 };
     assert_eq!(refused(Weights::new(&parameters, &[0; 4097])), long);
-    let ciphertext = Ciphertext::from_bytes(&other, &other_session.encrypt(&[1])).unwrap();
+    let ciphertext = Ciphertext::from_bytes(&other_parameters, &other_session.encrypt(&[1])).unwrap();
     let weights = Weights::new(&parameters, &[1]).unwrap();
     let mut sum = Sum::new(&parameters);
     assert_eq!(refused(sum.multiply_add(&[(&ciphertext, &weights)])), Misuse::ParametersDiffer);
@@ -166,7 +166,7 @@ fn lengths_and_parameters_that_do_not_match() {
     let other_prime =
         Sum::multiply_add_all(&mut [Sum::new(&parameters)], 0, &[vec![&ciphertext]], &[vec![weights.residues(1)]]);
     assert_eq!(refused(other_prime), Misuse::ParametersDiffer);
-    let (bytes, foreign) = (session.encrypt(&[1]), Weights::new(&other, &[1]).unwrap());
+    let (bytes, foreign) = (session.encrypt(&[1]), Weights::new(&other_parameters, &[1]).unwrap());
     for pair in [[weights.residues(1), weights.residues(0)], [weights.residues(0), foreign.residues(1)]] {
         assert_eq!(refused(Sum::product(&bytes, &pair)), Misuse::ParametersDiffer);
     }

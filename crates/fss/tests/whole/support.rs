@@ -52,8 +52,8 @@ pub fn both<I: Send, T: Send>(
     };
     let [for_client, for_server] = inputs;
     thread::scope(|scope| {
-        let other = scope.spawn(|| side(Role::Server, server, for_server));
-        [side(Role::Client, client, for_client), other.join().expect("no panic")]
+        let serving = scope.spawn(|| side(Role::Server, server, for_server));
+        [side(Role::Client, client, for_client), serving.join().expect("no panic")]
     })
 }
 

@@ -144,11 +144,11 @@ impl Task<'_> {
 }
 
 /// Adds to a sum, or begins it.
-fn join(sum: &mut Option<Sum>, other: Sum) -> Result<(), Error> {
+fn join(sum: &mut Option<Sum>, term: Sum) -> Result<(), Error> {
     match sum {
-        Some(sum) => Ok(sum.add(&other)?),
+        Some(sum) => Ok(sum.add(&term)?),
         None => {
-            *sum = Some(other);
+            *sum = Some(term);
             Ok(())
         }
     }

@@ -84,13 +84,13 @@ fn another_version_role_or_field_is_refused() {
 #[test]
 fn two_parties_of_one_role_or_of_two_fields_notice() {
     for (role, field) in [(Role::Client, FieldBits::Four), (Role::Server, FieldBits::Two)] {
-        let (mut client, mut other) = pair();
-        let (one, other) = both(
+        let (mut client, mut peer) = pair();
+        let (client_result, peer_result) = both(
             || OtParty::setup(&mut client, Role::Client, FieldBits::Four).map(|_| ()),
-            || OtParty::setup(&mut other, role, field).map(|_| ()),
+            || OtParty::setup(&mut peer, role, field).map(|_| ()),
         );
-        assert!(matches!(one, Err(Error::PeerMisbehaved { .. })));
-        assert!(matches!(other, Err(Error::PeerMisbehaved { .. })));
+        assert!(matches!(client_result, Err(Error::PeerMisbehaved { .. })));
+        assert!(matches!(peer_result, Err(Error::PeerMisbehaved { .. })));
     }
 }
 

@@ -224,7 +224,7 @@ impl Dealer {
     /// If this party's link fails, it asks for what it cannot have, or the other party does not come; the parties
     /// are told.
     pub fn serve(&self, mut channel: Channel) -> Result<Deal, Error> {
-        told(messages::greet(&mut channel), &mut channel)?;
+        with_abort(messages::greet(&mut channel), &mut channel)?;
         self.serve_greeted(channel)
     }
 
@@ -243,7 +243,7 @@ impl Dealer {
         channel.set_timeout(idle);
         match messages::hear_greeting(&mut channel) {
             Err(Error::Channel(LinkError::Io(Io::TimedOut { .. } | Io::Disconnected))) => return Ok(Deal::default()),
-            greeted => told(greeted, &mut channel)?,
+            greeted => with_abort(greeted, &mut channel)?,
         }
         channel.set_timeout(timeout);
         // Before the answer, after which the party takes the link for a good one.
@@ -251,12 +251,12 @@ impl Dealer {
             channel.abort_with(AbortReason::NotAllowed, &why);
             return Ok(Deal::default());
         }
-        told(messages::answer_greeting(&mut channel), &mut channel)?;
+        with_abort(messages::answer_greeting(&mut channel), &mut channel)?;
         self.serve_greeted(channel)
     }
 
     fn serve_greeted(&self, mut channel: Channel) -> Result<Deal, Error> {
-        let (ask, public) = told(Self::listen(&mut channel), &mut channel)?;
+        let (ask, public) = with_abort(Self::listen(&mut channel), &mut channel)?;
         let id = ask.material.clone();
         let party = Party { channel, ask, public };
         match self.meet(&id, party)? {
@@ -381,8 +381,8 @@ impl Dealer {
     }
 }
 
-/// A result, of whose error the party is told.
-fn told<T>(result: Result<T, Error>, channel: &mut Channel) -> Result<T, Error> {
+/// The result. The party is told of an error by an abort, unless the error is an abort itself.
+fn with_abort<T>(result: Result<T, Error>, channel: &mut Channel) -> Result<T, Error> {
     result.inspect_err(|error| {
         if !error.is_abort() {
             channel.abort(error.abort_reason());
