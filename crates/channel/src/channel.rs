@@ -168,7 +168,7 @@ impl Channel {
         Ok(self)
     }
 
-    /// Whether the peer, whose turn it is not, has said nothing and has not left, as far as this side can tell without waiting.
+    /// Whether the link is up and nothing lies on it that the peer has sent since, not even its end; told without waiting.
     pub fn is_quiet(&self) -> bool {
         self.failure.is_none() && self.transport.is_quiet()
     }

@@ -30,7 +30,7 @@ pub(crate) trait Transport: Send {
         Err(Misuse::InMemory.into())
     }
 
-    /// Whether the peer has neither ended the link nor sent anything that is not taken in yet, as far as this side can tell
+    /// Whether nothing lies on the link that the peer has sent since the last bytes that were taken in, not even its end; told
     /// without waiting.
     fn is_quiet(&self) -> bool {
         true

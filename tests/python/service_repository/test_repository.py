@@ -24,6 +24,8 @@ from privet.service.repository import (
     repository,
 )
 from privet.service.repository.files import Source
+from privet.service.repository.offering import fulfilling
+from privet.suites import Stream
 
 
 class Stage:
@@ -312,6 +314,15 @@ COLLECTIVE = 'suites = ["ckks"]\nscenario = "collective"\nparties = 2\n'
 
 
 @pytest.mark.go
+def test_a_part_that_some_ways_do_not_have_is_wished_of_those_that_do() -> None:
+    offers = [Stream(), *(Stream(cipher="paillier", key_bits=bits) for bits in (2048, 3072))]
+    assert fulfilling({"key_bits": 3072}, offers) == offers[2:]
+    # Who wishes for a cipher that has no choice of it gets that cipher.
+    assert fulfilling({"cipher": "bfv", "key_bits": 3072}, offers) == offers[:1]
+    with pytest.raises(Misuse, match="does not serve key_bits 1024; it serves 2048, 3072"):
+        fulfilling({"cipher": "paillier", "key_bits": 1024}, offers)
+
+
 def test_a_coordinator_has_the_public_half_alone(
     play: Callable[[Act], None], tmp_path: Path
 ) -> None:

@@ -112,7 +112,7 @@ def limits() -> list[Entry]:
 def _one_of(values: Sequence[Any]) -> Kind:
     if not all(isinstance(value, int) for value in values):
         return Text(tuple(map(str, values)))
-    is_range = list(values) == list(range(min(values), max(values) + 1))
+    is_range = sorted(values) == list(range(min(values), max(values) + 1))
     return Integer(min(values), max(values)) if is_range else Sizes(tuple(values))
 
 
@@ -143,13 +143,15 @@ def of_today(wish: Mapping[str, str | int | None]) -> Mapping[str, str | int | N
 
 
 def fulfilling(wish: Mapping[str, str | int | None], offers: Sequence[Suite]) -> list[Suite]:
-    """The offers that a wish leaves: those whose facts are the wished ones, or that have no choice.
-    Raises `Misuse` that says which part none of them fulfils, and what they have instead."""
+    """The offers that a wish leaves: those whose facts are the wished ones, or if there are none,
+    those that have no choice. Raises `Misuse` that says which part none of them fulfils, and what
+    they have instead."""
     left = list(offers)
     for name, value in wish.items():
         if value is None:
             continue
-        fitting = [suite for suite in left if suite.facts()[name] in (value, None)]
+        fitting = [suite for suite in left if suite.facts()[name] == value]
+        fitting = fitting or [suite for suite in left if suite.facts()[name] is None]
         if not fitting:
             values = dict.fromkeys(str(suite.facts()[name]) for suite in left)
             raise Misuse(f"does not serve {name} {value}; it serves {', '.join(values)}")
