@@ -131,7 +131,7 @@ def test_a_deal_under_way_ends_for_whom_is_trusted_no_more(
     words = ("dealer", "--keys", rotation.folder)
     with listening(*words, log=log.path) as (process, address), ThreadPoolExecutor() as threads:
         parties = Parties(address, tmp_path)
-        under_way = threads.submit(parties.deal, rotation.old, SLOW)
+        under_way = threads.submit(parties.deal, rotation.old, "500ms,10Mbit")
         until(lambda: connections_at(address) >= 2)
         rotation.put(rotation.new, rotation.new)
         if hears:
