@@ -32,6 +32,9 @@ SEVEN = IMAGES[:1]
 SLOW = "100ms,10Mbit"
 """A network on which a deal and an inference take seconds, so that a signal comes meanwhile."""
 
+SLOWEST = "500ms,10Mbit"
+"""One on which a deal alone does."""
+
 
 def certificate_at(address: str, keys: Path, role: str = "client") -> str:
     """The fingerprint of what is shown at an address to a party of these keys."""
@@ -131,7 +134,7 @@ def test_a_deal_under_way_ends_for_whom_is_trusted_no_more(
     words = ("dealer", "--keys", rotation.folder)
     with listening(*words, log=log.path) as (process, address), ThreadPoolExecutor() as threads:
         parties = Parties(address, tmp_path)
-        under_way = threads.submit(parties.deal, rotation.old, "500ms,10Mbit")
+        under_way = threads.submit(parties.deal, rotation.old, SLOWEST)
         until(lambda: connections_at(address) >= 2)
         rotation.put(rotation.new, rotation.new)
         if hears:
