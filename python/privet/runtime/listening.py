@@ -40,8 +40,8 @@ RESERVED_FILES = 32
 """Files that a process may open besides connections: stores, pipes to workers, databases."""
 
 TLS_BUFFER_BYTES = 32 << 10
-"""What asyncio reserves for what arrives at a connection with TLS, instead of its 256 KiB: a record
-has 16 KiB at most, and most connections of a service wait for updates."""
+"""What asyncio reserves for what arrives at a connection during its TLS handshake, instead of its
+256 KiB. From then on all connections share as much: most of a service's wait for updates."""
 
 QUIET_SECONDS, PROBE_SECONDS, PROBES = 30, 10, 3
 """When a connection on which nothing came is probed, how often, and how often in vain."""
@@ -170,6 +170,7 @@ class Listening:
         self._handshakes: dict[asyncio.Task[None], str] = {}
         self._clients: Counter[str] = Counter()
         self._open: set[_Counted] = set()
+        self._buffer = bytearray(TLS_BUFFER_BYTES)
         self._seldom = Seldom()
         self._failed: dict[str, Seldom] = {}
         self._lines = _Lines()
@@ -306,9 +307,13 @@ class Listening:
         self._clients[client] += 1
         return True
 
-    def enter(self, connection: _Counted) -> None:
-        """A connection is open, of a client that has a place."""
+    def enter(self, connection: _Counted, transport: asyncio.BaseTransport) -> None:
+        """A connection is open, of a client that has a place. What arrives goes through the one
+        buffer of all: asyncio copies it from there before it looks at another connection."""
         self._open.add(connection)
+        link: Any = getattr(transport, "_ssl_protocol", None)
+        if hasattr(link, "_ssl_buffer") and hasattr(link, "_ssl_buffer_view"):
+            link._ssl_buffer, link._ssl_buffer_view = self._buffer, memoryview(self._buffer)
 
     def leave(self, connection: _Counted, client: str) -> None:
         """A connection is closed."""
@@ -412,7 +417,7 @@ class _Counted(asyncio.Protocol):
             self.transport.abort()
             return
         self._client = client
-        self._listening.enter(self)
+        self._listening.enter(self, transport)
         self._inner = cast(asyncio.Protocol, self._factory())
         self._inner.connection_made(transport)
 

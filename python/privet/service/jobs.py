@@ -26,7 +26,10 @@ State = Literal["queued", "preparing", "prepared", "inferring", "fetching", "end
 waits for its turn. A session then has its keys."""
 
 KEPT = 200
-"""Jobs of one client that are remembered after their end."""
+"""Jobs of one client that are remembered, those that ended among them."""
+
+MOST_ENDED = 5_000
+"""Jobs of all clients that are remembered after their end; the oldest go first."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +60,7 @@ class WorkerLease:
         return vars(self).copy()
 
 
-@dataclass
+@dataclass(slots=True)
 class Job:
     """A notice or a request. `created` and `ended` are in seconds since 1970, `done` counts the
     samples whose material is made (of a notice) or that are inferred (of a request); `notice` is
@@ -125,7 +128,7 @@ class Jobs:
         self._open_of: Counter[str] = Counter()
         self._open_for: Counter[tuple[str, str]] = Counter()
         self._clients: dict[str, dict[str, Job]] = defaultdict(dict)
-        self._ended: dict[str, dict[str, Job]] = defaultdict(dict)
+        self._ended: dict[str, Job] = {}
         self._keys: dict[tuple[str, str], Job] = {}
         self._sequences: dict[str, int] = defaultdict(int)
         self._notable: dict[str, int] = defaultdict(int)
@@ -140,13 +143,20 @@ class Jobs:
         client_jobs[job.id] = job
         if job.key is not None:
             self._keys[job.client, job.key] = job
-        ended_jobs = self._ended[job.client]
-        while ended_jobs and len(client_jobs) > KEPT:
-            old = ended_jobs.pop(next(iter(ended_jobs)))
-            del client_jobs[old.id], self._jobs[old.id]
-            if old.key is not None:
-                del self._keys[old.client, old.key]
+        while len(client_jobs) > KEPT:
+            oldest = next((id for id in client_jobs if id in self._ended), None)
+            if oldest is None:
+                break
+            self._forget(client_jobs[oldest])
+        while len(self._ended) > MOST_ENDED:
+            self._forget(next(iter(self._ended.values())))
         self.changed(job)
+
+    def _forget(self, job: Job) -> None:
+        """Forgets a job that has ended."""
+        del self._ended[job.id], self._jobs[job.id], self._clients[job.client][job.id]
+        if job.key is not None:
+            del self._keys[job.client, job.key]
 
     def find(self, id: str) -> Job | None:
         """A job by its id."""
@@ -189,9 +199,8 @@ class Jobs:
         if job.id in client_jobs:
             client_jobs[job.id] = client_jobs.pop(job.id)  # the latest change stands last
             if job.state == "ended":
-                ended_jobs = self._ended[job.client]
-                ended_jobs.pop(job.id, None)
-                ended_jobs[job.id] = job
+                self._ended.pop(job.id, None)
+                self._ended[job.id] = job
         if not quietly:
             self._notable[job.client] = job.notable = job.sequence
             for event in self._waiting.get(job.client, ()):

@@ -18,7 +18,7 @@ import sqlite3
 import time
 from collections import deque
 from collections.abc import Mapping
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -75,7 +75,7 @@ _PROFILE = (
 )
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class JobRun:
     """A job that ran: on which cores, from when to when (seconds since 1970).
 
@@ -228,7 +228,7 @@ class Records:
 
     def ran(self, run: JobRun) -> None:
         """Writes down a run."""
-        self._write_soon(_RAN, {**vars(run), "cores": ",".join(map(str, run.cores))})
+        self._write_soon(_RAN, {**asdict(run), "cores": ",".join(map(str, run.cores))})
 
     def interrupt(self, now: float) -> int:
         """Ends the jobs that the last process left open; how many those were."""

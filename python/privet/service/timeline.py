@@ -77,7 +77,7 @@ class Span:
     ended: float
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class Done:
     """A request that was done at the time `at`; times in seconds."""
 

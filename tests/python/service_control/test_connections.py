@@ -194,6 +194,55 @@ def test_an_answer_that_nobody_reads_is_given_up(
     asyncio.run(main())
 
 
+def test_connections_share_the_memory_that_they_are_read_into(key_folder: Path) -> None:
+    """What clients send at the same time reaches each one's own call."""
+    handlers: list[web.RequestHandler] = []
+
+    async def echo(request: web.Request) -> web.Response:
+        handlers.append(request.protocol)
+        return web.Response(body=await request.read())
+
+    async def ask(port: int, context: ssl.SSLContext, body: bytes) -> bytes:
+        reader, writer = await asyncio.open_connection(
+            "127.0.0.1", port, ssl=context, server_hostname="localhost"
+        )
+        head = f"POST / HTTP/1.1\r\nHost: localhost\r\nContent-Length: {len(body)}\r\n\r\n"
+        writer.write(head.encode())
+        for start in range(0, len(body), 5000):
+            writer.write(body[start : start + 5000])
+            await writer.drain()
+            await asyncio.sleep(0)
+        await reader.readuntil(b"\r\n\r\n")
+        answer = await reader.readexactly(len(body))
+        writer.transport.abort()
+        return answer
+
+    async def main() -> None:
+        app = web.Application(client_max_size=1 << 20)
+        app.router.add_post("/", echo)
+        context = client_tls(key_folder, "client")
+        bodies = [bytes([number]) * 400_000 for number in range(8)]
+        async with serving(app, "127.0.0.1", 0, tls(key_folder), shutdown=0.1) as (_, port):
+            calls = (ask(port, context, body) for body in bodies)
+            assert await asyncio.gather(*calls) == bodies
+            async with asyncio.timeout(5):
+                while any(handler.transport is not None for handler in handlers):
+                    await asyncio.sleep(0.02)
+
+    buffers: set[int] = set()
+    original = http.Handler.connection_made
+
+    def connection_made(handler: http.Handler, transport: Any) -> None:
+        buffers.add(id(transport._ssl_protocol._ssl_buffer))
+        original(handler, transport)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(http.Handler, "connection_made", connection_made)
+        asyncio.run(main())
+    assert len(handlers) == 8
+    assert len(buffers) == 1
+
+
 def test_connections_that_are_closed_leave_no_tls(key_folder: Path) -> None:
     """They do not wait until cycles are collected, which is seldom in a service."""
 

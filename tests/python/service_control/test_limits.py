@@ -160,3 +160,20 @@ def test_of_jobs_that_ended_those_that_changed_last_are_remembered(
     for id in "gh":
         add(id)
     assert {id for id in "bdefgh" if jobs.mine("c", id)} == set("defgh")
+
+
+def test_of_all_jobs_that_ended_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A client has its own bound, and however many clients there are, so has the service."""
+    monkeypatch.setattr(service_jobs, "MOST_ENDED", 3)
+    jobs, none, version = Jobs(), cast(Any, None), cast(Any, SimpleNamespace(model="m"))
+    live = Job("live", "c", "request", version, none, 1, None, 0.0, "key")
+    jobs.add(live)
+    for number in range(6):
+        job = Job(f"{number}", f"c{number}", "request", version, none, 1, None, 0.0, "key")
+        jobs.add(job)
+        job.state = "ended"
+        jobs.changed(job)
+    jobs.add(Job("last", "c", "request", version, none, 1, None, 0.0))
+    assert {id for id in (*"012345", "live", "last") if jobs.find(id)} == {*"345", "live", "last"}
+    clients = ("c", *(f"c{number}" for number in range(6)))
+    assert {client for client in clients if jobs.keyed(client, "key")} == {"c", "c3", "c4", "c5"}
