@@ -5,11 +5,17 @@ the client with the lowest count goes first. A job is charged with its estimated
 starts, and with what it really took when it ends: a client that lets its cores idle pays for them.
 A client that comes, or comes back, starts at the count of those that are being served, so it
 neither saves up nor has to catch up. Which job of a client goes first is left to another policy.
+
+Among a hundred clients, one whose job took half a second longer than the others' would wait until
+each of them had half a second more, although the next time the machine may delay another's. So what
+a job took beyond its estimate is put on the client's account first, which jobs that take less than
+estimated and a small write-off clear. Only what the account does not hold is charged.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 
 from privet.errors import Misuse
 from privet.scheduler.policies.orders import Fcfs
@@ -18,6 +24,31 @@ from privet.scheduler.snapshot import Running
 
 #: Clients whose counts are kept although they are no higher than those of the clients served now.
 KEPT = 1024
+
+ACCOUNT_SECONDS = 2.0
+"""An account holds as many core seconds as its client's jobs were estimated to take so far, and at
+most so many."""
+
+WRITTEN_OFF = 0.05
+"""With each job an account is written off by this share of the estimate. So a client gets at most
+so much more than its share, and what an account holds once."""
+
+
+@dataclass(slots=True)
+class Account:
+    """In core seconds: what a client's jobs were `estimated` to take so far, and what they took
+    `beyond` that and the client was not charged with."""
+
+    estimated: float = 0.0
+    beyond: float = 0.0
+
+    def enter(self, estimate: float, taken: float) -> float:
+        """Enters a job; what its client is to be charged beyond the estimate."""
+        self.estimated += estimate
+        beyond = self.beyond + taken - estimate
+        held = min(max(beyond, 0.0), self.estimated, ACCOUNT_SECONDS)
+        self.beyond = max(0.0, held - WRITTEN_OFF * estimate)
+        return beyond - held
 
 
 class Fair(Over):
@@ -37,6 +68,7 @@ class Fair(Over):
         self._served = 0.0
         self._counts: dict[str, float] = {}
         self._charged: dict[str, float] = {}
+        self._accounts: dict[str, Account] = {}
 
     def share(self, client: str) -> float:
         """The client's count, in core seconds by its weight."""
@@ -61,9 +93,14 @@ class Fair(Over):
         super().began(now, run)
 
     def ended(self, now: float, run: Running) -> None:
-        """Corrects the charge by what the job took."""
+        """Corrects the charge by what the job took, as far as the client's account does not."""
         core_seconds = len(run.cores) * (now - run.started)
-        self._charge(run.client, core_seconds - self._charged.pop(run.job, core_seconds))
+        account = self._accounts.pop(run.client, None) or Account()
+        self._accounts[run.client] = account  # the latest stands last
+        estimate = self._charged.pop(run.job, core_seconds)
+        self._charge(run.client, account.enter(estimate, core_seconds))
+        if len(self._accounts) > KEPT:
+            del self._accounts[next(iter(self._accounts))]
         super().ended(now, run)
 
     def _charge(self, client: str, seconds: float) -> None:
