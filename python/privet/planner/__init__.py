@@ -8,5 +8,3 @@ protocols compare with the wire.
 """
 
 from privet.planner.advise import plan
-
-__all__ = ["plan"]

@@ -15,27 +15,6 @@ if TYPE_CHECKING:
     from privet.runtime.store import Holding, MaterialStore, StoreEntry
     from privet.suites.costs import DealerCost, LayerCost, MemoryUse, PhaseCost
 
-__all__ = [
-    "Client",
-    "Credentials",
-    "Dealer",
-    "DealerCost",
-    "Dealt",
-    "Dry",
-    "Finished",
-    "Holding",
-    "LayerCost",
-    "Link",
-    "MaterialStore",
-    "MemoryUse",
-    "PhaseCost",
-    "Result",
-    "Run",
-    "Server",
-    "StoreEntry",
-    "run",
-]
-
 __getattr__ = attach(
     __name__,
     {

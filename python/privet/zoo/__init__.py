@@ -5,5 +5,3 @@
 
 from .catalog import Entry, build, describe, names, trained
 from .table import table
-
-__all__ = ["Entry", "build", "describe", "names", "table", "trained"]

@@ -1,5 +1,3 @@
 """Suite `stream`."""
 
 from privet.suites.stream.config import CIPHERS, KEY_BITS, STREAM_TRUST, Stream
-
-__all__ = ["CIPHERS", "KEY_BITS", "STREAM_TRUST", "Stream"]

@@ -3,8 +3,3 @@
 from privet.research.papers.ppstream.accuracy import table_4, table_5
 from privet.research.papers.ppstream.paillier import figure_1, figure_6
 from privet.research.papers.ppstream.pipelines import figure_7, figure_8, figure_9, table_6, table_7
-
-__all__ = [
-    *("figure_1", "table_4", "table_5", "figure_6"),
-    *("figure_7", "figure_8", "figure_9", "table_6", "table_7"),
-]
