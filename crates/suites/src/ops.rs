@@ -41,7 +41,7 @@ pub(crate) use relu::Relu;
 pub(crate) use step::{Leaves, Step};
 pub(crate) use truncate::Truncate;
 
-use additive::{Add, AddConstant, Negate, ShiftLeft, Sub};
+use additive::{AddConstant, Additive};
 use avg_pool2d::AvgPool2d;
 use conv2d::Conv2d;
 use dense::Dense;
@@ -135,10 +135,10 @@ impl<'a> Node<'a> {
     /// How each party computes it on its own shares, if that is so.
     pub fn local<A: Algebra>(self) -> Option<Box<dyn Local<A> + 'a>> {
         Some(match &self.operation.operator {
-            Operator::Add => Box::new(Add),
-            Operator::Sub => Box::new(Sub),
-            Operator::Negate => Box::new(Negate),
-            Operator::ShiftLeft { bits } => Box::new(ShiftLeft { bits: *bits }),
+            Operator::Add => Box::new(Additive::Add),
+            Operator::Sub => Box::new(Additive::Sub),
+            Operator::Negate => Box::new(Additive::Negate),
+            Operator::ShiftLeft { bits } => Box::new(Additive::ShiftLeft { bits: *bits }),
             Operator::AddConstant { bias, bias_shape } => Box::new(AddConstant { node: self, bias, bias_shape }),
             Operator::AvgPool2d { window, factors } => {
                 Box::new(AvgPool2d { pooling: Pooling { node: self, window }, factors })

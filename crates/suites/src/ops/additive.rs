@@ -2,99 +2,52 @@
 
 use super::{Algebra, Bounds, Local, Node, Rules};
 
-/// The sum of two values.
-pub(super) struct Add;
-
-impl Rules for Add {
-    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
-        let ([a, b], [c, d]) = (inputs[0]?, inputs[1]?);
-        Some([a.checked_add(c)?, b.checked_add(d)?])
-    }
-
-    /// Two would be off by more than they can round.
-    fn takes_guard_bits(&self, guarded: usize) -> bool {
-        guarded == 1
-    }
-
-    fn counts(&self, result: Option<u32>) -> Option<u32> {
-        result
-    }
+/// What takes whole values, without a constant.
+pub(super) enum Additive {
+    /// The sum of two values.
+    Add,
+    /// The difference of two values.
+    Sub,
+    /// `-x`.
+    Negate,
+    /// `x * 2^bits`.
+    ShiftLeft { bits: u32 },
 }
 
-impl<A: Algebra> Local<A> for Add {
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
-        algebra.add(inputs[0], inputs[1])
-    }
-}
-
-/// The difference of two values.
-pub(super) struct Sub;
-
-impl Rules for Sub {
-    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
-        let ([a, b], [c, d]) = (inputs[0]?, inputs[1]?);
-        Some([a.checked_sub(d)?, b.checked_sub(c)?])
-    }
-
-    /// Two would be off by more than they can round.
-    fn takes_guard_bits(&self, guarded: usize) -> bool {
-        guarded == 1
-    }
-
-    fn counts(&self, result: Option<u32>) -> Option<u32> {
-        result
-    }
-}
-
-impl<A: Algebra> Local<A> for Sub {
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
-        algebra.sub(inputs[0], inputs[1])
-    }
-}
-
-/// `-x`.
-pub(super) struct Negate;
-
-impl Rules for Negate {
-    fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
-        let [low, high] = inputs[0]?;
-        Some([high.checked_neg()?, low.checked_neg()?])
-    }
-
-    fn counts(&self, result: Option<u32>) -> Option<u32> {
-        result
-    }
-}
-
-impl<A: Algebra> Local<A> for Negate {
-    fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
-        algebra.negate(inputs[0])
-    }
-}
-
-/// `x * 2^bits`.
-pub(super) struct ShiftLeft {
-    pub bits: u32,
-}
-
-impl Rules for ShiftLeft {
+impl Rules for Additive {
     fn computes_in_ring(&self) -> bool {
-        true
+        matches!(self, Self::ShiftLeft { .. })
     }
 
     fn bounds(&self, inputs: &[Bounds], _width: u32) -> Bounds {
-        let [low, high] = inputs[0]?.map(|bound| bound.checked_mul(1_i64.checked_shl(self.bits)?));
+        let [a, b] = inputs[0]?;
+        let [low, high] = match self {
+            Self::Add => inputs[1].map(|[c, d]| [a.checked_add(c), b.checked_add(d)])?,
+            Self::Sub => inputs[1].map(|[c, d]| [a.checked_sub(d), b.checked_sub(c)])?,
+            Self::Negate => [b.checked_neg(), a.checked_neg()],
+            Self::ShiftLeft { bits } => [a, b].map(|bound| bound.checked_mul(1_i64.checked_shl(*bits)?)),
+        };
         Some([low?, high?])
     }
 
+    /// Two would be off by more than they can round.
+    fn takes_guard_bits(&self, guarded: usize) -> bool {
+        matches!(self, Self::Add | Self::Sub) && guarded == 1
+    }
+
     fn counts(&self, result: Option<u32>) -> Option<u32> {
         result
     }
 }
 
-impl<A: Algebra> Local<A> for ShiftLeft {
+impl<A: Algebra> Local<A> for Additive {
     fn evaluate(&self, algebra: &A, inputs: &[&A::Shares], _constant: Option<&A::Constant>) -> A::Owned {
-        algebra.shift_left(inputs[0], self.bits)
+        match self {
+            Self::Add => algebra.add(inputs[0], inputs[1]),
+            Self::Sub => algebra.sub(inputs[0], inputs[1]),
+            Self::Negate => algebra.negate(inputs[0]),
+            Self::ShiftLeft { bits } => algebra.shift_left(inputs[0], *bits),
+        }
     }
 }
 
