@@ -98,57 +98,40 @@ impl Columns for Packed {
     }
 }
 
-impl Columns for Vec<Bits> {
-    fn cut(&self, start: usize, len: usize) -> Self {
-        self.iter().map(|column| column.cut(start, len)).collect()
-    }
+/// Several columns, which `$map` makes others of.
+macro_rules! each_column {
+    ([$($length:tt)*], $type:ty, |$columns:ident, $cut:ident| $map:expr) => {
+        impl $($length)* Columns for $type {
+            fn cut(&self, start: usize, len: usize) -> Self {
+                let ($columns, $cut) = (self, |column: &Bits| column.cut(start, len));
+                $map
+            }
 
-    fn join(&mut self, tail: &Self) {
-        self.iter_mut().zip(tail).for_each(|(column, other)| column.join(other));
-    }
+            fn join(&mut self, tail: &Self) {
+                self.iter_mut().zip(tail).for_each(|(column, other)| column.join(other));
+            }
 
-    fn empty(&mut self, count: usize) {
-        self.iter_mut().for_each(|column| column.empty(count));
-    }
+            fn empty(&mut self, count: usize) {
+                self.iter_mut().for_each(|column| column.empty(count));
+            }
 
-    fn make_room(&mut self, count: usize) {
-        self.iter_mut().for_each(|column| column.make_room(count));
-    }
+            fn make_room(&mut self, count: usize) {
+                self.iter_mut().for_each(|column| column.make_room(count));
+            }
 
-    fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
-        self.iter().try_for_each(|column| column.write(start, out))
-    }
+            fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
+                self.iter().try_for_each(|column| column.write(start, out))
+            }
 
-    fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
-        self.iter_mut().try_for_each(|column| column.read(reader, len))
-    }
+            fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
+                self.iter_mut().try_for_each(|column| column.read(reader, len))
+            }
+        }
+    };
 }
 
-impl<const N: usize> Columns for [Bits; N] {
-    fn cut(&self, start: usize, len: usize) -> Self {
-        self.each_ref().map(|column| column.cut(start, len))
-    }
-
-    fn join(&mut self, tail: &Self) {
-        self.iter_mut().zip(tail).for_each(|(column, other)| column.join(other));
-    }
-
-    fn empty(&mut self, count: usize) {
-        self.iter_mut().for_each(|column| column.empty(count));
-    }
-
-    fn make_room(&mut self, count: usize) {
-        self.iter_mut().for_each(|column| column.make_room(count));
-    }
-
-    fn write(&self, start: usize, out: &mut dyn Write) -> io::Result<()> {
-        self.iter().try_for_each(|column| column.write(start, out))
-    }
-
-    fn read(&mut self, reader: &mut Reader<'_>, len: usize) -> Result<(), Error> {
-        self.iter_mut().try_for_each(|column| column.read(reader, len))
-    }
-}
+each_column!([], Vec<Bits>, |columns, cut| columns.iter().map(cut).collect());
+each_column!([<const N: usize>], [Bits; N], |columns, cut| columns.each_ref().map(cut));
 
 /// Correlations of these vectors.
 macro_rules! columns {
