@@ -18,6 +18,28 @@ pub fn is_portable_forced() -> bool {
     *FORCED
 }
 
+/// The choice between the `Kernels` that a crate's `portable` and `x86` have.
+#[macro_export]
+macro_rules! choice_of_kernels {
+    () => {
+        static KERNELS: ::std::sync::LazyLock<Kernels> =
+            ::std::sync::LazyLock::new(|| $crate::choose(every_kernels()).unwrap_or(portable::KERNELS));
+
+        /// The fastest kernels of this machine, or the portable ones under `PRIVET_PORTABLE=1`.
+        pub(crate) fn kernels() -> &'static Kernels {
+            &KERNELS
+        }
+
+        /// The kernels that this machine can run, the portable ones first and the fastest last.
+        pub(crate) fn every_kernels() -> Vec<Kernels> {
+            let mut every = vec![portable::KERNELS];
+            #[cfg(target_arch = "x86_64")]
+            every.extend(x86::kernels());
+            every
+        }
+    };
+}
+
 /// The kernels of a level of acceleration, if this processor has its features: each is a call of a function that takes no other
 /// features. `else` gives kernels from which those come that are not named.
 #[macro_export]

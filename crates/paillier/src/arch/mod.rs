@@ -3,8 +3,6 @@
 //! Numbers are in radix 2^52, least significant limb first, because that is what the processor's multiply-and-add
 //! (AVX-512 IFMA) takes. Both forms give the same limbs.
 
-use std::sync::LazyLock;
-
 mod portable;
 #[cfg(target_arch = "x86_64")]
 mod x86;
@@ -12,7 +10,6 @@ mod x86;
 /// Numbers that are computed side by side.
 pub(crate) const LANES: usize = 8;
 
-/// Bits of a limb.
 pub(crate) const LIMB_BITS: usize = 52;
 
 /// Limbs come in blocks of this many.
@@ -66,20 +63,7 @@ pub(crate) struct Kernels {
     pub(crate) select_shared: Select<u64>,
 }
 
-static KERNELS: LazyLock<Kernels> = LazyLock::new(|| privet_prg::choose(every_kernels()).unwrap_or(portable::KERNELS));
-
-/// The fastest kernels of this machine, or the portable ones under `PRIVET_PORTABLE=1`.
-pub(crate) fn kernels() -> &'static Kernels {
-    &KERNELS
-}
-
-/// The kernels that this machine can run, the portable ones first and the fastest last.
-pub(crate) fn every_kernels() -> Vec<Kernels> {
-    let mut every = vec![portable::KERNELS];
-    #[cfg(target_arch = "x86_64")]
-    every.extend(x86::kernels());
-    every
-}
+privet_prg::choice_of_kernels!();
 
 #[cfg(test)]
 mod tests {

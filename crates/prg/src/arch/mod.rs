@@ -1,7 +1,5 @@
 //! The choice between accelerated and portable code, made once.
 
-use std::sync::LazyLock;
-
 use crate::Block;
 use crate::ggm::{Correction, TREES};
 use crate::sparse::{Lanes, ROWS, WORD_BLOCKS};
@@ -32,18 +30,4 @@ pub(crate) struct Kernels {
     pub(crate) add_sparse: fn(out: &mut [Lanes; ROWS], parts: &[Lanes], words: &[Block; WORD_BLOCKS]),
 }
 
-static KERNELS: LazyLock<Kernels> =
-    LazyLock::new(|| crate::dispatch::choose(every_kernels()).unwrap_or(portable::KERNELS));
-
-/// The fastest kernels of this machine, or the portable ones under `PRIVET_PORTABLE=1`.
-pub(crate) fn kernels() -> &'static Kernels {
-    &KERNELS
-}
-
-/// The kernels that this machine can run, the portable ones first and the fastest last.
-pub(crate) fn every_kernels() -> Vec<Kernels> {
-    let mut every = vec![portable::KERNELS];
-    #[cfg(target_arch = "x86_64")]
-    every.extend(x86::kernels());
-    every
-}
+crate::choice_of_kernels!();

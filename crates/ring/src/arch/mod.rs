@@ -1,7 +1,5 @@
 //! The choice between accelerated and portable code, made once.
 
-use std::sync::LazyLock;
-
 use crate::digit::Digit;
 
 mod portable;
@@ -133,20 +131,7 @@ pub(crate) struct Kernels {
     pub(crate) unpack: fn(out: &mut [u64], bytes: &[u8], bits: u32),
 }
 
-static KERNELS: LazyLock<Kernels> = LazyLock::new(|| privet_prg::choose(every_kernels()).unwrap_or(portable::KERNELS));
-
-/// The fastest kernels of this machine, or the portable ones under `PRIVET_PORTABLE=1`.
-pub(crate) fn kernels() -> &'static Kernels {
-    &KERNELS
-}
-
-/// The kernels that this machine can run, the portable ones first and the fastest last.
-pub(crate) fn every_kernels() -> Vec<Kernels> {
-    let mut every = vec![portable::KERNELS];
-    #[cfg(target_arch = "x86_64")]
-    every.extend(x86::kernels());
-    every
-}
+privet_prg::choice_of_kernels!();
 
 #[cfg(test)]
 mod tests {
