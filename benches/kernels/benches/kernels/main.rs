@@ -1,5 +1,6 @@
 //! Every kernel, on one thread of the pool unless `RAYON_NUM_THREADS` says otherwise: `make bench-kernels`.
 
+mod authenticated;
 mod channel;
 mod cipher;
 mod keys;
@@ -26,6 +27,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     untransformed::run(&mut bench);
     online::run(&mut bench);
     keys::run(&mut bench)?;
+    authenticated::run(&mut bench)?;
     channel::run(&mut bench);
     Ok(bench.finish()?)
 }
