@@ -21,7 +21,7 @@ use crate::compared::{OpenedDigits, ROUND_BYTES, deal_digits, less_by_digits, pr
 use crate::digits::{Digits, columns, parts, products};
 use crate::ring_products::RingProducts;
 use crate::streams::Streams;
-use crate::{Error, KeyBytes, Party, Role, Seeds, Source, secrets};
+use crate::{Error, Extend, Gate, KeyBytes, Party, Role, Seeds, Source, Truncate, secrets};
 
 /// What makes one of these gates.
 pub trait Carried: Copy + Sync {
@@ -108,8 +108,33 @@ fn ring_products(gate: &impl Carried, digits: &Digits) -> RingProducts {
     RingProducts { digits: digits.count(), ring: gate.carry_ring(), based: true }
 }
 
+/// What a dealer knows of these gates: one by one, as all that are [`crate::Compared`] have it from there.
+macro_rules! gates {
+    ($($gate:ty),+) => {$(
+        impl Gate for $gate {
+            fn key_bytes(&self, count: usize) -> KeyBytes {
+                key_bytes(self, count)
+            }
+
+            fn message_bytes(&self, count: usize) -> Vec<usize> {
+                message_bytes(self, count)
+            }
+
+            fn parts(&self, count: usize) -> usize {
+                parts(count)
+            }
+
+            fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
+                Ok(deal(self, count, seeds))
+            }
+        }
+    )+};
+}
+
+gates!(Extend, Truncate);
+
 /// Exact length of a batch's key.
-pub(crate) fn key_bytes(gate: &impl Carried, count: usize) -> KeyBytes {
+fn key_bytes(gate: &impl Carried, count: usize) -> KeyBytes {
     let corrections = match by_bits(gate, count) {
         Some(digits) => as_bits(gate, &digits, count),
         None => in_ring(gate, count),
@@ -118,7 +143,7 @@ pub(crate) fn key_bytes(gate: &impl Carried, count: usize) -> KeyBytes {
 }
 
 /// Bytes of either party's messages.
-pub(crate) fn message_bytes(gate: &impl Carried, count: usize) -> Vec<usize> {
+fn message_bytes(gate: &impl Carried, count: usize) -> Vec<usize> {
     let (low, bits) = (Modulus::new(gate.low_bits()).packed_bytes(count), count.div_ceil(8));
     match by_bits(gate, count) {
         Some(digits) => vec![low, columns(digits.count()) * bits, bits],
@@ -127,7 +152,7 @@ pub(crate) fn message_bytes(gate: &impl Carried, count: usize) -> Vec<usize> {
 }
 
 /// The server's part of a batch's key; the client has none but its seed.
-pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
+fn deal(gate: &impl Carried, count: usize, seeds: &Seeds) -> Vec<u8> {
     let low = Modulus::new(gate.low_bits());
     let mut client = Streams::new(Role::Client, &seeds.client);
     let mut server = Streams::new(Role::Server, &seeds.server);
@@ -145,7 +170,7 @@ pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds, _: &mut dyn
         corrections.extend(secrets::correct(&[gate.carry_ring()], count, &mut client, |i, out| {
             out[0] = wraps[i] ^ u64::from(flips.get(i));
         }));
-        return Ok(corrections);
+        return corrections;
     }
     let digits = cut(gate);
     let hidden = flips(&mut client, columns(digits.count()));
@@ -155,13 +180,12 @@ pub(crate) fn deal(gate: &impl Carried, count: usize, seeds: &Seeds, _: &mut dyn
     let tables = corrections.len();
     corrections.resize(tables + products.bytes(count), 0);
     products.deal(&hidden, &wraps, &mut parts, &mut corrections[tables..]);
-    Ok(corrections)
+    corrections
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Extend, Truncate};
 
     #[test]
     fn digits_are_the_cheapest() {

@@ -12,8 +12,7 @@ use std::io::Write;
 use privet_prg::Seed;
 use privet_ring::{Bits, Modulus, select};
 
-use crate::carry::{self, Carried};
-use crate::digits;
+use crate::carry::Carried;
 use crate::streams::Streams;
 use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 
@@ -64,24 +63,6 @@ impl Carried for Extend {
 
     fn complete(&self, role: Role, addend: u64, carry: u64) -> u64 {
         addend.wrapping_sub(role.public(self.half())).wrapping_sub(carry << self.input.bits())
-    }
-}
-
-impl Gate for Extend {
-    fn key_bytes(&self, count: usize) -> KeyBytes {
-        carry::key_bytes(self, count)
-    }
-
-    fn message_bytes(&self, count: usize) -> Vec<usize> {
-        carry::message_bytes(self, count)
-    }
-
-    fn parts(&self, count: usize) -> usize {
-        digits::parts(count)
-    }
-
-    fn deal(&self, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error> {
-        carry::deal(self, count, seeds, words)
     }
 }
 

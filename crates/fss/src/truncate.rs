@@ -3,13 +3,10 @@
 //! `floor(x / 2^f) = (x_C >> f) + (x_S >> f) + c` in Z_2^(n-f) for any shares of `x` in Z_2^n, with `c` the carry of their `f` low bits
 //! ([`carry`]), of which alone anything is opened.
 
-use std::io::Write;
-
 use privet_ring::Modulus;
 
-use crate::carry::{self, Carried};
-use crate::digits;
-use crate::{Error, Gate, KeyBytes, Role, Seeds};
+use crate::Role;
+use crate::carry::Carried;
 
 /// `floor(x / 2^f)` from Z_2^n into Z_2^(n-f).
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -52,23 +49,5 @@ impl Carried for Truncate {
 
     fn complete(&self, _: Role, addend: u64, carry: u64) -> u64 {
         (addend >> self.dropped).wrapping_add(carry)
-    }
-}
-
-impl Gate for Truncate {
-    fn key_bytes(&self, count: usize) -> KeyBytes {
-        carry::key_bytes(self, count)
-    }
-
-    fn message_bytes(&self, count: usize) -> Vec<usize> {
-        carry::message_bytes(self, count)
-    }
-
-    fn parts(&self, count: usize) -> usize {
-        digits::parts(count)
-    }
-
-    fn deal(&self, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error> {
-        carry::deal(self, count, seeds, words)
     }
 }
