@@ -136,25 +136,21 @@ def _rounds(offer: Iterable[Suite]) -> list[str]:
 
 def _outputs(program: Program) -> list[dict[str, Any]]:
     """What a client gets: reals, or what the head of the program makes of them."""
-    kinds = {} if program.head is None else DATATYPES
-    return [
-        {
-            "name": output.name,
-            "datatype": kinds.get(output.kind, DATATYPE),
-            "shape": list(output.shape),
-        }
-        for output in describe_outputs(program)
-    ]
+    return _tensors(describe_outputs(program), program.head)
 
 
 def _inputs(program: Program) -> list[dict[str, Any]]:
     """What a client gives: reals, or what the front of the program takes."""
-    kinds = {} if program.front is None else DATATYPES
+    return _tensors(program.given, program.front)
+
+
+def _tensors(entries: Iterable[Any], by_client: object) -> list[dict[str, Any]]:
+    kinds = {} if by_client is None else DATATYPES
     return [
         {
             "name": entry.name,
             "datatype": kinds.get(entry.kind, DATATYPE),
             "shape": list(entry.shape),
         }
-        for entry in program.given
+        for entry in entries
     ]
