@@ -19,7 +19,6 @@ pub(crate) struct Streams {
 }
 
 impl Streams {
-    /// Those of `role` with `seed`.
     pub(crate) fn new(role: Role, seed: &Seed) -> Self {
         let mut prg = Prg::from_seed(seed);
         let mut stream = || Prg::from_seed(&prg.seed());

@@ -281,7 +281,6 @@ impl Adder {
         }
     }
 
-    /// Takes in an answer.
     fn take(&mut self, step: Step, answer: &Bits) {
         match self.asked.take() {
             Some(Asked::Lookup { wanted, mut tables }) => {

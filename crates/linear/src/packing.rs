@@ -150,7 +150,6 @@ impl Packing {
         (OUTPUTS_PER_TASK >> self.tiling.levels).max(1)
     }
 
-    /// The sums in a reply.
     fn sums_of(&self, reply: usize) -> impl Iterator<Item = usize> + use<> {
         let (section, merged) = (reply / self.counts.replies, self.merged(reply % self.counts.replies));
         let outputs = self.counts.outputs;

@@ -48,7 +48,6 @@ impl Factor {
         }
     }
 
-    /// The prime.
     pub(crate) fn prime(&self) -> &Integer {
         &self.prime
     }

@@ -52,7 +52,6 @@ impl KeySize {
         (1 + CHALLENGES) * self.bits() / 8
     }
 
-    /// Bytes of a private key.
     pub(crate) fn private_key_bytes(self) -> usize {
         self.bits() / 8
     }
@@ -156,7 +155,6 @@ impl PublicKey {
         &self.inner.n
     }
 
-    /// Its square.
     pub(crate) fn n_squared(&self) -> &Integer {
         &self.inner.n_squared
     }

@@ -6,7 +6,6 @@ use crate::arch::{LANES, Row, kernels};
 use crate::lanes::Lanes;
 use crate::modulus::Modulus;
 
-/// Bits of a window.
 pub(crate) const WINDOW_BITS: usize = 5;
 
 /// Entries of its table.

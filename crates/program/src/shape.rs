@@ -28,7 +28,6 @@ const MAX_READS: usize = 1 << 28;
 /// takes a fourth.
 const MAX_TERMS: usize = 1 << 36;
 
-/// The shape of a convolution of `groups` groups.
 pub(crate) fn convolution(x: &[usize], weights: &[usize; 4], window: &Window, groups: usize) -> Result<Shape, String> {
     let [n, c, h, w] = image(x)?;
     let [out, per_group, ..] = *weights;

@@ -106,7 +106,6 @@ class Queues:
         return tuple(self._kinds)
 
     def of(self, kind: Kind) -> list[Lane]:
-        """The lanes of a kind."""
         return [lane for lane in self._lanes.values() if lane.kind == kind]
 
     def oldest(self, phase: Phase) -> Pair | None:

@@ -159,7 +159,6 @@ class Jobs:
             del self._keys[job.client, job.key]
 
     def find(self, id: str) -> Job | None:
-        """A job by its id."""
         return self._jobs.get(id)
 
     def mine(self, client: str, id: str) -> Job | None:
@@ -179,7 +178,6 @@ class Jobs:
         return [job for job in self._clients.get(client, {}).values() if job.state != "ended"]
 
     def open(self) -> list[Job]:
-        """All jobs that are open."""
         return list(self._open.values())
 
     def count_open(self, model: str | None = None, client: str | None = None) -> int:

@@ -82,7 +82,6 @@ class ModelServers:
             self._node.give(version)
 
     def find(self, version: Version) -> ModelServer | None:
-        """The version's model server."""
         return self._model_servers.get(version.key)
 
     async def close(self) -> None:

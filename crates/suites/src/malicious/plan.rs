@@ -78,7 +78,6 @@ impl Plan {
         Modulus::new(self.widths[value])
     }
 
-    /// The program's ring.
     pub(super) fn ring(&self) -> Modulus {
         Modulus::new(self.program.ring_bits())
     }

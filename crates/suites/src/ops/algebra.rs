@@ -26,10 +26,8 @@ pub(crate) trait Algebra: Sized {
     /// Element by element.
     fn sub(&self, x: &Self::Shares, y: &Self::Shares) -> Self::Owned;
 
-    /// `-x`.
     fn negate(&self, x: &Self::Shares) -> Self::Owned;
 
-    /// `x * 2^bits`.
     fn shift_left(&self, x: &Self::Shares, bits: u32) -> Self::Owned;
 
     /// Adds a private tensor, broadcast from the first shape to the second; a party that has none of it adds nothing.

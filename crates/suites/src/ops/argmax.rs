@@ -2,7 +2,6 @@
 
 use super::{Node, Rules};
 
-/// An argmax.
 pub(crate) struct Argmax<'a> {
     pub node: Node<'a>,
     pub axis: usize,

@@ -4,7 +4,6 @@ use privet_gmw::Sign;
 
 use super::{Pooling, Rules, chosen};
 
-/// A max pooling.
 pub(crate) struct MaxPool2d<'a>(pub Pooling<'a>);
 
 impl Rules for MaxPool2d<'_> {

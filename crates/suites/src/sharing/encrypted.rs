@@ -238,7 +238,6 @@ impl Encrypted {
         HEAPS * (slots::Plan::keys_memory(&in_slots) + weights)
     }
 
-    /// The client's memory.
     pub(super) fn client_memory(&self, threads: usize) -> ClientMemory {
         match self {
             Self::Chosen(_) => ClientMemory { encrypting: 0, decrypting: 0 },

@@ -100,7 +100,6 @@ impl Plan {
     }
 }
 
-/// The tables of a demand, where it has any.
 fn tables(demand: &Demand) -> impl Iterator<Item = (&'static str, usize)> {
     let (server, client) = (demand.tables_sent_by_server, demand.tables_sent_by_client);
     [

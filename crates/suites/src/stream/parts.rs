@@ -270,7 +270,6 @@ impl<E: Elements> Algebra for Computing<'_, E> {
     }
 }
 
-/// The members of each group.
 fn members(groups: &Groups) -> Vec<Vec<usize>> {
     groups.iter().map(Iterator::collect).collect()
 }

@@ -41,7 +41,6 @@ pub(super) fn receive(
 /// Ring elements of a message.
 const ELEMENTS: usize = 1 << 16;
 
-/// Bytes of [`acknowledge`].
 pub(super) const ACKNOWLEDGED: usize = 1 + HEADER_BYTES;
 
 /// Sends ring elements, packed to the ring's width; no message for none.
@@ -78,7 +77,6 @@ pub(super) fn send_bits(channel: &mut Channel, bits: &Bits) -> Result<(), Error>
     Ok(())
 }
 
-/// Receives `count` bits.
 pub(super) fn receive_bits(channel: &mut Channel, count: usize) -> Result<Bits, Error> {
     let bytes = if count == 0 { Vec::new() } else { channel.recv(count.div_ceil(8))? };
     Ok(Bits::from_bytes(&bytes, count).map_err(PeerMisbehaved::Message)?)

@@ -157,7 +157,6 @@ class _Fused(Parts):
         self.name = self.result = node.output[0]
 
     def nodes(self) -> list[onnx.NodeProto]:
-        """Those of it."""
         PARTS[self.node.op_type](self)
         return self.emitted
 

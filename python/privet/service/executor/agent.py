@@ -83,7 +83,6 @@ class NodeAgent:
         await self._executor.reload(policy)
 
     async def material(self) -> list[StoreEntry]:
-        """The material on this node."""
         return await self._executor.material(self._executor.node.name)
 
     async def discard(self, materials: Sequence[str]) -> list[str]:

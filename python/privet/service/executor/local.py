@@ -186,7 +186,6 @@ class LocalExecutor:
             slot.renew(policy)
 
     async def material(self, machine: str) -> list[StoreEntry]:
-        """The material here."""
         self._check_machine(machine)
         return await asyncio.to_thread(self._store.entries)
 

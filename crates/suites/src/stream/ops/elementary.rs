@@ -13,7 +13,6 @@ const LOG2_E: f64 = f64::from_bits(0x3ff7_1547_652b_82fe);
 const LN_2_HIGH: f64 = f64::from_bits(0x3fe6_2e42_fee0_0000);
 const LN_2_LOW: f64 = f64::from_bits(0x3dea_39ef_3579_3c76);
 
-/// `sqrt(2)`.
 const SQRT_2: f64 = f64::from_bits(0x3ff6_a09e_667f_3bcd);
 
 /// `2 / sqrt(pi)`.

@@ -24,7 +24,6 @@ POLICY = (
 
 
 async def page(call: Call[Any]) -> Answer:
-    """The page."""
     return _file(call, "index.html")
 
 

@@ -44,7 +44,6 @@ _HEADERS = {"Content-Security-Policy": POLICY}
 
 
 async def page(call: Call[Any]) -> Answer:
-    """The page."""
     return await asset(call, "predict.html")
 
 
