@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from copy import copy
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any, get_args
 
 import typer
 
@@ -206,6 +207,13 @@ Prices = Annotated[
     typer.Option(metavar="FILE", help="Prices of your own (TOML).", exists=True, dir_okay=False),
 ]
 PriceTable = Annotated[str, typer.Option(help="Which table of the price file.")]
+
+
+def in_panel(option: Any, panel: str, **changes: Any) -> Any:
+    """An option of these in a panel of a command's help, with other changes if need be."""
+    info = copy(get_args(option)[1])
+    vars(info).update(rich_help_panel=panel, **changes)
+    return info
 
 
 def shapes(given: list[str] | None) -> dict[str, list[int]]:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from privet.cli import options as shared
+from privet.cli.options import in_panel
 from privet.errors import Misuse
 from privet.suites import STATISTICAL
 
@@ -36,33 +38,9 @@ Options = Annotated[
         help="Any other option of config.toml, such as client_side=true; again for more.",
     ),
 ]
-Batch = Annotated[
-    int | None,
-    typer.Option(
-        rich_help_panel=PANEL,
-        min=1,
-        metavar="N",
-        help="Samples to compute at once, in as many rounds as a single one.",
-    ),
-]
-Calibration = Annotated[
-    Path | None,
-    typer.Option(
-        rich_help_panel=PANEL,
-        exists=True,
-        dir_okay=False,
-        help="Samples on which value ranges are measured: .npy or .npz, one sample along the first "
-        "axis. Without them, random inputs.",
-    ),
-]
-InputRange = Annotated[
-    tuple[float, float] | None,
-    typer.Option(
-        rich_help_panel=PANEL,
-        metavar="LOW HIGH",
-        help="Lowest and highest number of an input, for random calibration inputs.",
-    ),
-]
+Batch = Annotated[int | None, in_panel(shared.Batch, PANEL)]
+Calibration = Annotated[Path | None, in_panel(shared.Calibration, PANEL, exists=True)]
+InputRange = Annotated[tuple[float, float] | None, in_panel(shared.InputRange, PANEL)]
 
 
 def models(
