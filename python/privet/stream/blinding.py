@@ -22,7 +22,7 @@ import numpy.typing as npt
 from privet import _native
 from privet.errors import PeerMisbehaved, PrivetError
 from privet.stream.frames import Kind
-from privet.stream.stages import Indices, Round, Slice, Stages
+from privet.stream.stages import Indices, Round, Slice, Stages, indices
 
 Rows = npt.NDArray[np.uint8]
 Given = tuple[bytes, bytes]
@@ -203,7 +203,7 @@ class MaterialBlinding(ModelBlinding):
             value: stages.rows(rows, len(rows) // stages.row_bytes) for value, rows in shares
         }
         self._rounds = [
-            Ordered(_indices(order), forward, _indices(places), backward)
+            Ordered(indices(order), forward, indices(places), backward)
             for order, forward, places, backward in rounds
         ]
 
@@ -289,7 +289,3 @@ class Masks(DataBlinding):
 
     def _some(self, rows: bytes, at: slice) -> bytes:
         return rows[at.start * self._bytes : at.stop * self._bytes]
-
-
-def _indices(raw: bytes) -> Indices:
-    return np.frombuffer(raw, dtype="<u4")

@@ -105,7 +105,8 @@ class MaskQueue(DataSide):
 
     def ended(self, error: PrivetError) -> None:
         """Nobody waits any longer."""
-        self._fail(error)
+        self._failure = self._failure or error
+        self._wake()
 
     async def close(self) -> None:
         """Stops filling, and ends the preparing worker."""
@@ -130,10 +131,10 @@ class MaskQueue(DataSide):
                 _log.warning("entry %d is given up: %s", number, error)
                 self._ledger.spoiled += 1
                 if loop.time() - since > self._patience:
-                    self._fail(LinkError(f"no entry could be prepared: {error}"))
+                    self.ended(LinkError(f"no entry could be prepared: {error}"))
                 await asyncio.sleep(AGAIN_SECONDS)
             except PrivetError as error:
-                self._fail(error)
+                self.ended(error)
             else:
                 since = loop.time()
                 self._ledger.stocked(cost)
@@ -167,10 +168,6 @@ class MaskQueue(DataSide):
                 self._ready.append(Masks(number, self._row_bytes, material))
             else:
                 self._ledger.spoiled += 1
-        self._wake()
-
-    def _fail(self, error: PrivetError) -> None:
-        self._failure = self._failure or error
         self._wake()
 
     def _wake(self) -> None:

@@ -109,7 +109,7 @@ class Stages:
         """A linear stage in at most `count` parts."""
         if (index, count) not in self._slices:
             self._slices[index, count] = tuple(
-                Slice(_indices(elements), tuple(map(_indices, needs)), tuple(map(_indices, shares)))
+                Slice(indices(elements), tuple(map(indices, needs)), tuple(map(indices, shares)))
                 for elements, needs, shares in self.native.slices(index, count)
             )
         return self._slices[index, count]
@@ -118,7 +118,7 @@ class Stages:
         """A fresh order under Paillier: the element at each place sent, and the place of each that
         is returned."""
         sent, returned = self.native.arrange(index)
-        return _indices(sent), _indices(returned)
+        return indices(sent), indices(returned)
 
     def rows(self, tensor: bytes, count: int) -> npt.NDArray[np.uint8]:
         """A peer's ciphertexts or masked values, one in a row. Raises `PeerMisbehaved` if there are
@@ -157,5 +157,6 @@ def names(rounds: Sequence[Round]) -> list[tuple[str, str]]:
     return stages
 
 
-def _indices(raw: bytes) -> Indices:
+def indices(raw: bytes) -> Indices:
+    """Numbers of elements or places, as the native part gives them."""
     return np.frombuffer(raw, dtype="<u4")
