@@ -3,8 +3,6 @@
 
 use std::arch::x86_64::*;
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
-
 use super::vaes::schedule;
 use crate::Block;
 use crate::arch::portable;
@@ -19,55 +17,12 @@ const BATCH: usize = 2 * VECTORS;
 /// Levels of [`TREES`] nodes in flight.
 const LEVELS: usize = BATCH / TREES;
 
-/// A scheduled key. It exists only where the processor has what [`detected`] asks for.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub(crate) struct NarrowVaes128 {
-    round_keys: [Block; 11],
-}
-
-fn detected() -> bool {
-    is_x86_feature_detected!("aes") && is_x86_feature_detected!("avx2") && is_x86_feature_detected!("vaes")
-}
+scheduled!(NarrowVaes128, ["aes", "avx2", "vaes"]);
 
 impl NarrowVaes128 {
-    /// Schedules a key, if this processor can run the code.
-    pub(crate) fn detect(key: &[u8; 16]) -> Option<Self> {
-        // SAFETY: the processor has AES-NI.
-        detected().then(|| Self { round_keys: unsafe { schedule(Block::from_le_bytes(*key)) } })
-    }
-
-    /// See [`crate::arch::Aes128::counters`].
-    pub(crate) fn counters(&self, first: u64, out: &mut [Block]) {
-        // SAFETY: this value exists, so the processor has AVX2 and VAES.
-        unsafe { counters(&self.round_keys, first, out) }
-    }
-
-    /// See [`crate::hash::Hash::low_bits`].
-    pub(crate) fn hashed_bits<const N: usize>(&self, blocks: &[Block], offset: Block, out: &mut [[u64; N]]) {
-        // SAFETY: as above.
-        unsafe { hashed_bits(&self.round_keys, blocks, offset, out) }
-    }
-
-    /// See [`crate::hash::Hash::words`].
-    pub(crate) fn hashed_words(&self, blocks: &[Block], offset: Block, out: &mut [u64]) {
-        // SAFETY: as above.
-        unsafe { hashed_words(&self.round_keys, blocks, offset, out) }
-    }
-
-    /// See [`crate::arch::Aes128::children`].
-    pub(crate) fn children(
-        &self,
-        parents: &mut [[Block; TREES]],
-        right: &mut [[Block; TREES]],
-        correction: &Correction,
-    ) -> [Block; TREES] {
-        // SAFETY: as above.
-        unsafe { children(&self.round_keys, parents, right, correction) }
-    }
-
     /// See [`crate::arch::Aes128::hash`].
     pub(crate) fn hash(&self, blocks: &mut [Block]) {
-        // SAFETY: as above.
+        // SAFETY: this value exists, so the processor has AVX2 and VAES.
         unsafe { hash(&self.round_keys, blocks) }
     }
 }

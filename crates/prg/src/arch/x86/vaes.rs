@@ -3,8 +3,6 @@
 
 use std::arch::x86_64::*;
 
-use zeroize::{Zeroize, ZeroizeOnDrop};
-
 use crate::Block;
 use crate::ggm::{Correction, TREES};
 
@@ -14,55 +12,7 @@ const COUNTER_VECTORS: usize = 16;
 /// As above; hashing keeps twice as many values.
 const HASH_VECTORS: usize = 8;
 
-/// A scheduled key. It exists only where the processor has what [`detected`] asks for.
-#[derive(Clone, Zeroize, ZeroizeOnDrop)]
-pub(crate) struct Vaes128 {
-    pub(super) round_keys: [Block; 11],
-}
-
-fn detected() -> bool {
-    is_x86_feature_detected!("aes")
-        && is_x86_feature_detected!("avx2")
-        && is_x86_feature_detected!("avx512f")
-        && is_x86_feature_detected!("vaes")
-}
-
-impl Vaes128 {
-    /// Schedules a key, if this processor can run the code.
-    pub(crate) fn detect(key: &[u8; 16]) -> Option<Self> {
-        // SAFETY: the processor has AES-NI.
-        detected().then(|| Self { round_keys: unsafe { schedule(Block::from_le_bytes(*key)) } })
-    }
-
-    /// See [`crate::arch::Aes128::counters`].
-    pub(crate) fn counters(&self, first: u64, out: &mut [Block]) {
-        // SAFETY: this value exists, so the processor has AVX-512F and VAES.
-        unsafe { counters(&self.round_keys, first, out) }
-    }
-
-    /// See [`crate::hash::Hash::low_bits`].
-    pub(crate) fn hashed_bits<const N: usize>(&self, blocks: &[Block], offset: Block, out: &mut [[u64; N]]) {
-        // SAFETY: this value exists, so the processor has AVX-512F and VAES.
-        unsafe { hashed_bits(&self.round_keys, blocks, offset, out) }
-    }
-
-    /// See [`crate::hash::Hash::words`].
-    pub(crate) fn hashed_words(&self, blocks: &[Block], offset: Block, out: &mut [u64]) {
-        // SAFETY: this value exists, so the processor has AVX-512F and VAES.
-        unsafe { hashed_words(&self.round_keys, blocks, offset, out) }
-    }
-
-    /// See [`crate::arch::Aes128::children`].
-    pub(crate) fn children(
-        &self,
-        parents: &mut [[Block; TREES]],
-        right: &mut [[Block; TREES]],
-        correction: &Correction,
-    ) -> [Block; TREES] {
-        // SAFETY: this value exists, so the processor has AVX-512F and VAES.
-        unsafe { children(&self.round_keys, parents, right, correction) }
-    }
-}
+scheduled!(Vaes128, ["aes", "avx2", "avx512f", "vaes"]);
 
 /// The key expansion of FIPS 197, section 5.2.
 #[target_feature(enable = "aes")]
