@@ -98,7 +98,7 @@ impl Columns for Packed {
     }
 }
 
-/// Several columns, which `$map` makes others of.
+/// What is done to each of several columns. The closure says how the cut ones are put together.
 macro_rules! each_column {
     ([$($length:tt)*], $type:ty, |$columns:ident, $cut:ident| $map:expr) => {
         impl $($length)* Columns for $type {

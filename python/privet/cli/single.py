@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from privet.cli import options as shared
-from privet.cli.options import in_panel
 from privet.errors import Misuse
 from privet.suites import STATISTICAL
 
@@ -38,9 +37,9 @@ Options = Annotated[
         help="Any other option of config.toml, such as client_side=true; again for more.",
     ),
 ]
-Batch = Annotated[int | None, in_panel(shared.Batch, PANEL)]
-Calibration = Annotated[Path | None, in_panel(shared.Calibration, PANEL, exists=True)]
-InputRange = Annotated[tuple[float, float] | None, in_panel(shared.InputRange, PANEL)]
+Batch = Annotated[int | None, shared.in_panel(shared.Batch, PANEL)]
+Calibration = Annotated[Path | None, shared.in_panel(shared.Calibration, PANEL, exists=True)]
+InputRange = Annotated[tuple[float, float] | None, shared.in_panel(shared.InputRange, PANEL)]
 
 
 def models(
