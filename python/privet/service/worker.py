@@ -9,6 +9,7 @@ output, a JSON object a line. The first line says where its things are; `listeni
 | `withdraw` | `program` | |
 | `grant` | those of `Grant` | `granted`; then `started`; then `finished` or `failed` |
 | `revoke` | `job` | `failed`, unless the job has ended |
+| `take back` | `job` | `failed` as `absent`, unless the client has connected or the job has ended |
 
 A brief job is never reported as `started`, see `Admission`.
 
