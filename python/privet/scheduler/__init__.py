@@ -30,11 +30,12 @@ from privet.scheduler.policies import (
     named,
 )
 from privet.scheduler.profiles import GIB, Demand, Key, Profiles, Scaling, Usage
-from privet.scheduler.scheduler import Scheduler
+from privet.scheduler.scheduler import BY_CLIENT, Scheduler
 from privet.scheduler.snapshot import Line, Snapshot
 from privet.scheduler.submission import Outcome, Phase, Refused, Submission, Why
 
 __all__ = [
+    "BY_CLIENT",
     "GIB",
     "Action",
     "Ahead",

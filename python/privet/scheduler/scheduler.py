@@ -31,6 +31,8 @@ from privet.scheduler.snapshot import Snapshot
 from privet.scheduler.state import State
 from privet.scheduler.submission import Outcome, Submission
 
+BY_CLIENT = "cancelled by the client"
+
 
 class Scheduler:
     """Decides which job runs when and where. All times are seconds on the caller's clock.
@@ -63,8 +65,8 @@ class Scheduler:
         self._at(now)
         admit(self._state, now, submission)
 
-    def cancel(self, now: float, id: str) -> bool:
-        """Ends a submission as cancelled: its jobs stop, its material goes to the client's stock.
+    def cancel(self, now: float, id: str, reason: str = BY_CLIENT) -> bool:
+        """Ends a submission as cancelled for this reason: its jobs stop, its material goes to the client's stock.
         A notice that is done is given up. False if there is none that can be cancelled: it ended
         before, or is a notice that a request has taken over."""
         self._at(now)
@@ -72,7 +74,7 @@ class Scheduler:
         if entry is None or entry.claimed:
             return False
         if not entry.ended:
-            self._state.end(now, entry, Outcome.CANCELLED, "cancelled by the client")
+            self._state.end(now, entry, Outcome.CANCELLED, reason)
             return True
         for pair in entry.pairs:
             pair.stage = Stage.OVER

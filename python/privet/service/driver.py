@@ -19,6 +19,7 @@ from privet.errors import PrivetError
 from privet.runtime import StoreEntry
 from privet.runtime.tasks import Tasks
 from privet.scheduler import (
+    BY_CLIENT,
     Action,
     Drained,
     Key,
@@ -154,9 +155,9 @@ class Driver:
         self.scheduler.submit(self.clock(), submission)
         self._wake.set()
 
-    def cancel(self, id: str) -> bool:
-        """Cancels a submission; False if it is too late."""
-        is_cancelled = self.scheduler.cancel(self.clock(), id)
+    def cancel(self, id: str, reason: str = BY_CLIENT) -> bool:
+        """Cancels a submission, and says why; False if it is too late."""
+        is_cancelled = self.scheduler.cancel(self.clock(), id, reason)
         self._wake.set()
         return is_cancelled
 

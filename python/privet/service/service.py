@@ -23,6 +23,7 @@ from privet.runtime import StoreEntry
 from privet.runtime.revocation import Revoked
 from privet.runtime.tasks import Tasks
 from privet.scheduler import (
+    BY_CLIENT,
     Action,
     Ended,
     Limits,
@@ -434,9 +435,9 @@ class Service:
             text = f"you have fetched the weights of {version.name} {FETCHES} times, keep them"
             raise Exhausted(f"{text}: again in {wait:.0f} seconds", wait, "fetches")
 
-    def cancel(self, job: Job, reason: str = "cancelled by the client") -> None:
+    def cancel(self, job: Job, reason: str = BY_CLIENT) -> None:
         """Cancels a job, unless it is too late."""
-        if self.driver.cancel(job.id) and job.state == "prepared" and job.kind == "notice":
+        if self.driver.cancel(job.id, reason) and job.state == "prepared" and job.kind == "notice":
             job.outcome = "cancelled"
             self._recorder.close(job, reason)
 

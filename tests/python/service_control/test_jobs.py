@@ -12,6 +12,8 @@ from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Pretender, Scene, entry, eventually, scene
 
 from privet.errors import Misuse
+from privet.keys import fingerprint
+from privet.runtime.revocation import Revoked
 from privet.scheduler import Limits
 from privet.service import service as module
 from privet.service.driver import LEAST_GRACE
@@ -156,6 +158,22 @@ def test_a_client_sees_and_cancels_its_own_jobs_only(
         assert job["outcome"] == "cancelled"
 
     play(act)
+
+
+def test_a_job_whose_client_was_revoked_is_told_apart_from_one_that_was_cancelled(
+    play: Callable[..., None], key_folder: Path, tmp_path: Path
+) -> None:
+    revoked = tmp_path / "revoked"
+    revoked.write_text("")
+
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
+        id = await caller.request("digits")
+        await testbed.executor.granted("prepare")
+        revoked.write_text(fingerprint(key_folder / "client.pem"))
+        job = await until(caller, id, "ended")
+        assert (job["outcome"], job["reason"]) == ("cancelled", "this certificate was revoked")
+
+    play(act, revoked=Revoked(revoked))
 
 
 @pytest.mark.parametrize(
