@@ -124,14 +124,21 @@ class Records:
         self._soon: asyncio.TimerHandle | None = None
         self._is_late = False
         self._seldom = Seldom()
-        self._base = sqlite3.connect(path, isolation_level=None)
-        path.chmod(0o600)
-        self._check_version(path)
-        self._base.row_factory = sqlite3.Row
-        # Without a flush for every job: what a crash of the system loses is the last few lines.
-        self._base.execute("PRAGMA journal_mode = WAL")
-        self._base.execute("PRAGMA synchronous = NORMAL")
-        self._migrate()
+        try:
+            self._base = sqlite3.connect(path, isolation_level=None)
+            path.chmod(0o600)
+            self._check_version(path)
+            self._base.row_factory = sqlite3.Row
+            # Without a flush for every job: what a crash of the system loses is the last few lines.
+            self._base.execute("PRAGMA journal_mode = WAL")
+            self._base.execute("PRAGMA synchronous = NORMAL")
+            self._migrate()
+        except sqlite3.Error as error:
+            os.close(self._lock)
+            raise Misuse(
+                f"the records {path} cannot be opened ({error}): make room on the disk or, if the "
+                "file is damaged, move it away: it holds records of jobs alone"
+            ) from error
 
     def _check_version(self, path: Path) -> None:
         stored_version = self._version()

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import resource
 import sqlite3
 from contextlib import closing
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import pytest
+
+from privet.errors import Misuse
 from privet.service import records as module
 from privet.service.records import RESTARTED, Records
 
@@ -103,3 +107,18 @@ def test_of_profiles_the_latest_is_written_when_all_catch_up(tmp_path: Path) -> 
     records.keep_profile({**row, "seconds": 3.0})
     records.close()
     assert written() == [(3.0,)]
+
+
+def test_a_file_without_room_or_that_is_none_is_refused_in_words(tmp_path: Path) -> None:
+    path = tmp_path / "service.sqlite"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1000, hard))  # less than a page
+    try:
+        with pytest.raises(Misuse, match="make room on the disk"):
+            Records(path)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    Records(path).close()  # and has let go of it
+    path.write_bytes(b"no records " * 1000)
+    with pytest.raises(Misuse, match="move it away"):
+        Records(path)
