@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import math
 import random
 import socket
@@ -30,6 +31,7 @@ from privet.errors import (
     printable,
 )
 from privet.gateway.reach import NotReached, not_reached, refusal
+from privet.logs import Seldom
 from privet.runtime import Credentials
 from privet.runtime.credentials import check_credentials
 from privet.runtime.listening import notice_loss
@@ -52,8 +54,13 @@ LIVE = "/v2/health/live"
 PAUSE_SECONDS = 0.2
 LONGEST_PAUSE_SECONDS = 10.0
 
+LONG_PAUSE_SECONDS = 2.0
+"""A pause of which somebody who waits is told, once a minute."""
+
 BUSY = (429, 503, 507)
 """Answers that say to come back later: too much was asked, no place, no room on the disk."""
+
+_log = logging.getLogger(__name__)
 
 
 class Calls:
@@ -93,6 +100,7 @@ class Calls:
         self.shown: list[bytes] = []
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._patience = patience
+        self._seldom = Seldom()
         self._session: aiohttp.ClientSession | None = None
 
     async def get(
@@ -203,6 +211,9 @@ class Calls:
             rest = max(hint, pause) * random.uniform(1.0, 1.25)
             if time.monotonic() + rest > limit:
                 raise error
+            if rest >= LONG_PAUSE_SECONDS and self._seldom.due() is not None:
+                left = limit - time.monotonic()
+                _log.warning("%s; asked again for up to %.0f seconds", error, left)
             await asyncio.sleep(rest)
             if is_needless is not None and await is_needless():
                 raise error

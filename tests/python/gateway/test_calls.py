@@ -88,6 +88,21 @@ def test_a_busy_service_is_asked_again_when_it_says(call: Callable[..., Any], st
     assert 1.0 <= times[1] - times[0] < 2.0
 
 
+def test_whoever_waits_for_a_busy_service_is_told_why(
+    call: Callable[..., Any], caplog: pytest.LogCaptureFixture
+) -> None:
+    handler, _ = sequence(refusal(503, **{"Retry-After": "1"}), good())
+    call(handler)
+    assert not caplog.records
+    handler, _ = sequence(refusal(507, **{"Retry-After": "2"}), good())
+    call(handler, patience=10.0)
+    (record,) = caplog.records
+    assert (record.levelname, record.message) == (
+        "WARNING",
+        "why; asked again for up to 10 seconds",
+    )
+
+
 def test_a_call_that_is_needless_by_now_is_not_made_again(call: Callable[..., Any]) -> None:
     answers = [False, True]
 
