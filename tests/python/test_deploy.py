@@ -88,6 +88,9 @@ def test_the_cluster_probes_what_the_service_listens_on() -> None:
     mounts = {mount["mountPath"] for mount in container["volumeMounts"]}
     assert {SERVE["keys"], SERVE["models"], SERVE["state"]} <= mounts
     assert {port["name"] for port in service["spec"]["ports"]} == {"control", "data"}
+    # There is one worker for the one core. While the service drains, its clients still reach it.
+    assert container["resources"]["limits"]["cpu"] == "1"
+    assert service["spec"]["publishNotReadyAddresses"]
 
 
 def test_the_image_runs_as_nobody_and_names_a_command() -> None:

@@ -215,6 +215,44 @@ func TestPodsAreConfinedAndMountWhatTheyName(t *testing.T) {
 	}
 }
 
+// TestEveryWorkerHasAPortThatClientsReach holds for the default, and for a number that the table [serve] has.
+func TestEveryWorkerHasAPortThatClientsReach(t *testing.T) {
+	for workers, given := range map[int]values{
+		4: {},
+		2: {"server": values{"workers": 2.0}},
+		3: {"server": values{"configuration": values{"workers": 3.0}}},
+	} {
+		manifest, err := render(given)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if line := fmt.Sprintf("workers = %d\n", workers); !strings.Contains(manifest, line) {
+			t.Errorf("no %q in %s", line, manifest)
+		}
+		objects, err := read(manifest)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, object := range objects {
+			service, is := object.(*core.Service)
+			if !is {
+				continue
+			}
+			if !service.Spec.PublishNotReadyAddresses {
+				t.Error("who drains is not reached")
+			}
+			for number, port := range service.Spec.Ports {
+				if int(port.Port) != 7480+number {
+					t.Errorf("port %d is %d", number, port.Port)
+				}
+			}
+			if len(service.Spec.Ports) != workers+1 {
+				t.Errorf("%d ports for %d workers", len(service.Spec.Ports), workers)
+			}
+		}
+	}
+}
+
 func TestStateKeyIsMountedWhereItIsNamed(t *testing.T) {
 	for name, pod := range pods(t, everything) {
 		environment := pod.Containers[0].Env
