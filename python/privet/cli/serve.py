@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import socket
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +12,7 @@ import typer
 from rich.text import Text
 
 from privet import __version__
-from privet.cli import options, show, single
+from privet.cli import options, serve_check, show, single
 from privet.cli.configuration import Config
 from privet.cli.console import Console
 from privet.cli.executors import make_executor
@@ -34,7 +33,7 @@ from privet.suites.ckks import COHORT
 from privet.suites.policy import accepts_anywhere
 
 if TYPE_CHECKING:
-    from privet.service.repository import Models, Row
+    from privet.service.repository import Row
     from privet.service.service import Service
 
 ANYWHERE = ("0.0.0.0", "::")
@@ -208,6 +207,7 @@ def serve(
     from privet.service.control.identity import Gate, certificate_name, tls
     from privet.service.control.listener import serve as serve_control
     from privet.service.driver import ClientEndpoint
+    from privet.service.executor.local import LocalExecutor
     from privet.service.limits import ServiceLimits
     from privet.service.repository import Builder
     from privet.service.service import Service, Settings
@@ -287,8 +287,13 @@ def serve(
     )
     console = show.make_console()
     if check:
-        _check(source, host, port)
+        addresses = [(host, port), *([] if plain is None else [plain])]
+        if isinstance(executing, LocalExecutor):
+            addresses += [(data_host, number) for number in executing.ports]
+        serve_check.check(source, addresses, state=state, audit=audit, dealer=dealer)
         typer.echo(json.dumps({"event": "checked"}) if as_json else "Nothing is wrong.")
+        if not as_json and not source.names():
+            typer.echo(_without_models(models))
         return
     log_to_stderr()
     take_all_files()
@@ -306,6 +311,8 @@ def serve(
         def listening(at: str, on: int) -> None:
             collect_seldom()
             _show(console, service, f"{at}:{on}", accepts, as_json)
+            if not as_json and not source.names():
+                console.print(_without_models(models), soft_wrap=True)
 
         follow = asyncio.create_task(_follow(console, service, as_json))
         try:
@@ -316,12 +323,8 @@ def serve(
     raise typer.Exit(asyncio.run(main()))
 
 
-def _check(source: Models, host: str, port: int) -> None:
-    """Raises what is wrong with the models' files or the address; nothing is compiled."""
-    for name in source.names():
-        source.read(name)
-    family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-    socket.create_server((host, port), family=family).close()
+def _without_models(repository: Path) -> str:
+    return f"{repository} has no models yet: a model is a file {repository}/NAME/1/model.onnx."
 
 
 async def _follow(console: Console, service: Service, as_json: bool) -> None:

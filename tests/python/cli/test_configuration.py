@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import socket
 from pathlib import Path
 from typing import Any
@@ -113,3 +114,53 @@ def test_other_commands_do_not_read_the_environment(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("PRIVET_RUN_SUITE", "magic")
     result = CliRunner().invoke(app, ["run", str(DIGITS), "--input", "absent.npy", "--json"])
     assert "magic" not in result.output
+
+
+def free_ports(count: int) -> list[int]:
+    """The first of so many ports in a row that nobody has."""
+    with contextlib.ExitStack() as stack:
+        while True:
+            first = stack.enter_context(socket.create_server(("127.0.0.1", 0))).getsockname()[1]
+            with contextlib.suppress(OSError, OverflowError):
+                for port in range(first + 1, first + count):
+                    stack.enter_context(socket.create_server(("127.0.0.1", port)))
+                return [first + number for number in range(count)]
+
+
+def test_check_looks_at_all_addresses_files_and_keys(
+    key_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    put_digits(tmp_path / "repository")
+    control, probe, *workers = free_ports(5)
+    place = "127.0.0.1:"
+    words: list[object] = ["serve", tmp_path / "repository", "--keys", key_folder, "--check"]
+    words += ["--state", tmp_path / "state", "--listen", f"{place}{control}", "--workers", 2]
+    usual = {"--probe": f"{place}{probe}", "--first-port": workers[0]}
+
+    def message(code: int = 2, **changes: object) -> str:
+        named = {f"--{name.replace('_', '-')}": value for name, value in changes.items()}
+        options = [word for entry in {**usual, **named}.items() for word in entry]
+        answer = privet(*words, *options, code=code)
+        return str(answer.get("error", answer).get("message", ""))
+
+    assert message(0, audit=tmp_path / "audit.log", dealer="localhost:7401") == ""
+    assert list(tmp_path.iterdir()) == [tmp_path / "repository"]  # and nothing was made
+    for busy in (probe, workers[1]):
+        with socket.create_server(("127.0.0.1", busy)):
+            assert "in use" in message(1)
+    for answer in (message(probe=f"{place}{control}"), message(first_port=control - 1)):
+        assert f"{place}{control} is to serve for two things" in answer
+    assert "none beyond 65535" in message(first_port=65_535)
+    assert "is not HOST:PORT" in message(dealer="nowhere")
+    assert "its folder is not there" in message(audit=tmp_path / "none" / "audit.log")
+    (tmp_path / "file").write_text("")
+    assert "cannot be written" in message(state=tmp_path / "file" / "state")
+    monkeypatch.setenv("PRIVET_STATE_KEY", f"file:{tmp_path / 'none'}")
+    assert "the state key" in message()
+
+
+def test_check_says_that_a_folder_has_no_models(key_folder: Path, tmp_path: Path) -> None:
+    listen = f"127.0.0.1:{free_ports(1)[0]}"
+    words = ["serve", str(tmp_path), "--keys", str(key_folder), "--listen", listen, "--check"]
+    result = CliRunner().invoke(app, words)
+    assert (result.exit_code, "has no models yet" in result.output) == (0, True)

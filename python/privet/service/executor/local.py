@@ -84,8 +84,12 @@ class LocalExecutor:
             "revoked": None if revoked is None else str(Path(revoked).absolute()),
             "trace": trace,
         }
-        self._first_port = first_port
-        self._count = len(slots) if workers is None else workers
+        count = len(slots) if workers is None else workers
+        if first_port + count - 1 > 65_535:
+            raise Misuse(f"{count} workers from port {first_port} on: there are none beyond 65535")
+        self.ports = [first_port + number for number in range(count)] if first_port else []
+        """Where workers listen, if that was given."""
+        self._count = count
         self._slots: list[Slot] = []
         self._programs: dict[str, Offer] = {}
         self._jobs: dict[str, Grant] = {}
@@ -99,7 +103,7 @@ class LocalExecutor:
         self._state.mkdir(mode=0o700, parents=True, exist_ok=True)
         self._store = await asyncio.to_thread(MaterialStore, self._state, "server")
         for number in range(self._count):
-            port = self._first_port and self._first_port + number
+            port = self.ports[number] if self.ports else 0
             settings = {**self._settings, "port": port}
             slot = Slot(settings, self.node.host, self._programs, self._finish, self._changed)
             self._slots.append(slot)
