@@ -112,6 +112,10 @@ class LinkError(PeerError):
     """The other party could not be reached, or the link to it broke or timed out."""
 
 
+class NobodyListens(LinkError):
+    """The other party's machine refused the connection: no process listens at that address."""
+
+
 class MaterialError(PeerError):
     """Prepared material is missing, already used, or made for another program or peer."""
 

@@ -19,6 +19,11 @@ const DEALER_NAME: &str = "privet-dealer";
 
 const RETRY: Duration = Duration::from_millis(200);
 
+/// How long a worker is knocked at that refuses connections. It listened before it was leased, so it has ended, and the service
+/// leases another: whoever knocks on would not come to that one in time. A proxy that was refused itself only for a moment does
+/// not cost the lease.
+const REFUSED: Duration = Duration::from_secs(1);
+
 /// How long material may take to be stored here after the service has stored its half.
 const ARRIVAL: Duration = Duration::from_secs(5);
 
@@ -134,12 +139,19 @@ impl Attempt<'_> {
     /// the service says changes it.
     fn connect(&self) -> Result<Channel, Error> {
         let grace = seconds(self.lease.grace)?;
-        let limit = Instant::now() + grace;
+        let start = Instant::now();
         let (identity, trust) = (&self.client.credentials.identity, &self.client.credentials.trust);
         let (host, name) = (&self.lease.host, &self.client.calls.server_name);
         loop {
             match tls::connect(host, self.lease.port, identity, trust, name, grace) {
-                Err(privet_channel::Error::Io(_)) if Instant::now() + RETRY < limit => sleep(RETRY),
+                Err(privet_channel::Error::Io(error)) => {
+                    let is_refused = matches!(error, privet_channel::Io::ConnectionRefused { .. });
+                    let time = if is_refused { grace.min(REFUSED) } else { grace };
+                    if start.elapsed() + RETRY >= time {
+                        return Err(privet_channel::Error::Io(error).into());
+                    }
+                    sleep(RETRY);
+                }
                 Err(error) => return Err(error.into()),
                 Ok(mut channel) => {
                     channel.set_timeout(seconds(self.lease.seconds)?);
@@ -233,6 +245,15 @@ mod tests {
             let error = attempted(changes.clone(), is_unprepared, payload);
             assert!(matches!(error, Error::PeerMisbehaved(_)), "{changes}: {error}");
         }
+    }
+
+    #[test]
+    fn a_worker_that_refuses_connections_is_left_long_before_its_grace_is_over() {
+        let payload = [vec![0, 0]];
+        let start = Instant::now();
+        let error = attempted(json!({"grace": 15.0}), false, Some(&payload[..]));
+        assert!(matches!(error, Error::Link(_)), "{error}");
+        assert!(start.elapsed() < Duration::from_secs(5), "{:?}", start.elapsed());
     }
 
     #[test]

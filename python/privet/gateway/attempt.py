@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal, TypeVar
 
 from privet import _native
-from privet.errors import LinkError, NotAccepted, PeerMisbehaved, printable
+from privet.errors import LinkError, NobodyListens, NotAccepted, PeerMisbehaved, printable
 from privet.gateway.idle import IdleSessions
 from privet.gateway.model import Offer, Terms
 from privet.runtime import Credentials, MaterialStore
@@ -24,6 +24,11 @@ from privet.suites import MaterialSuite, Progress, SingleJobSuite, material_suit
 from privet.suites.costs import NOTHING
 
 RETRY_SECONDS = 0.2
+
+REFUSED_SECONDS = 1.0
+"""How long a worker is knocked at that refuses connections. It listened before it was leased, so it
+has ended, and the service leases another: whoever knocks on would not come to that one in time. A
+proxy that was refused itself only for a moment does not cost the lease."""
 
 REOPEN_SECONDS = 60.0
 """How long attempts share a store that was opened once."""
@@ -293,13 +298,16 @@ class Attempt:
 
     def _connect(self, open: Callable[[], L]) -> L:
         """Connects within the time that the service gives."""
-        limit = time.monotonic() + self.lease.grace
+        start = time.monotonic()
         while True:
             try:
                 line = open()
                 self._attach(line)
                 return line
-            except LinkError:
-                if self._stopped or time.monotonic() + RETRY_SECONDS > limit:
+            except LinkError as error:
+                grace = self.lease.grace
+                if isinstance(error, NobodyListens):
+                    grace = min(grace, REFUSED_SECONDS)
+                if self._stopped or time.monotonic() + RETRY_SECONDS > start + grace:
                     raise
                 time.sleep(RETRY_SECONDS)

@@ -23,7 +23,14 @@ from privet import _native, keys
 from privet.compiler.compile import Compiled
 from privet.compiler.graph.front import Front, Given
 from privet.compiler.graph.head import Head
-from privet.errors import InvalidProgram, LinkError, MaterialError, Misuse, PeerMisbehaved
+from privet.errors import (
+    InvalidProgram,
+    LinkError,
+    MaterialError,
+    Misuse,
+    NobodyListens,
+    PeerMisbehaved,
+)
 from privet.gateway import attempt as module
 from privet.gateway.attempt import MOST_SECONDS, Attempt, WorkerClient, read_lease
 from privet.gateway.client import FEW_NUMBERS, _is_small, encode_portions
@@ -176,6 +183,42 @@ def test_an_attempt_that_is_stopped_ends_soon(
         with pytest.raises(LinkError):
             pending.prepare()
         assert time.monotonic() - start < 5
+
+
+def test_a_worker_that_refuses_connections_is_left_long_before_its_grace_is_over(
+    attempt: Callable[..., Attempt],
+) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        port = gone.getsockname()[1]
+    start = time.monotonic()
+    with pytest.raises(NobodyListens):
+        attempt(host="127.0.0.1", port=port, grace=15.0).prepare()
+    assert time.monotonic() - start < 5
+
+
+def test_a_worker_that_was_refused_for_a_moment_is_reached(
+    attempt: Callable[..., Attempt], port: int
+) -> None:
+    """As behind a proxy that has just lost sight of it."""
+    with socket.create_server(("127.0.0.1", 0)) as gone:
+        place = gone.getsockname()
+    relay = socket.socket()
+    relay.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    relay.bind(place)  # and does not listen yet
+
+    def pass_on(source: socket.socket, target: socket.socket) -> None:
+        while data := source.recv(1 << 16):
+            target.sendall(data)
+
+    def come_back() -> None:
+        relay.listen()
+        near, far = relay.accept()[0], socket.create_connection(("127.0.0.1", port))
+        for ends in ((near, far), (far, near)):
+            threading.Thread(target=pass_on, args=ends, daemon=True).start()
+
+    threading.Timer(0.4, come_back).start()
+    assert attempt(host="127.0.0.1", port=place[1]).prepare()
+    relay.close()
 
 
 @pytest.mark.parametrize(
