@@ -67,10 +67,9 @@ class Entry:
             table.command(name, cls=_command_class(item))(item)
         command = typer.main.get_group(table).commands[name]
         if any(option.name == "_config" for option in command.params):
-            command.context_settings["auto_envvar_prefix"] = f"PRIVET_{name.upper()}"
-            for option in command.params:
-                if isinstance(option, TyperOption):
-                    option.show_envvar = False
+            from privet.cli.configuration import take_environment
+
+            take_environment(command, name)
         if self.first:
             for option in command.params:
                 if isinstance(option, TyperOption) and option.opts[0] not in self.first:

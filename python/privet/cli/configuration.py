@@ -8,6 +8,8 @@ file, an option before both.
 
 from __future__ import annotations
 
+import os
+import re
 import tomllib
 from pathlib import Path
 from typing import Annotated, Any
@@ -43,6 +45,52 @@ Config = Annotated[
         dir_okay=False,
     ),
 ]
+
+
+_LINKS = re.compile(r"(.*_)?(SERVICE_HOST|SERVICE_PORT(_.*)?|PORT(_[0-9]+_(TCP|UDP|SCTP)(_.*)?)?)")
+"""What Kubernetes sets, below the name of a Service, in every pod."""
+
+
+def take_environment(command: Any, name: str) -> None:
+    """Has a command take options from variables with the names that they have in a file. Options
+    that may be repeated are separated by semicolons, as names of certificates have spaces. What is
+    wrong with a value is said with its place, and an unknown variable is refused."""
+    prefix = f"PRIVET_{name.upper()}_"
+    known = {}
+    for parameter in command.params:
+        parameter.show_envvar = False
+        if (word := _name(parameter)) in APART:
+            continue
+        known[f"{prefix}{word.upper()}"] = parameter
+        parameter.envvar = f"{prefix}{word.upper()}"
+        if parameter.multiple:
+            parameter.split_envvar_value = lambda text: [part.strip() for part in text.split(";")]
+    parse_args = command.parse_args
+
+    def parse_with_places(context: typer.Context, words: list[str]) -> list[str]:
+        try:
+            left = list(parse_args(context, words))
+        except typer.BadParameter as error:
+            error.message += _place(context, error.param)
+            raise
+        for variable in () if context.resilient_parsing else os.environ:
+            rest = variable.removeprefix(prefix)
+            if rest != variable and variable not in known and not _LINKS.fullmatch(rest):
+                raise Misuse(f"the variable {variable} is not known; known are {', '.join(known)}")
+        return left
+
+    command.parse_args = parse_with_places
+
+
+def _place(context: typer.Context, parameter: Any) -> str:
+    """Where a value was given, if not on the command line."""
+    source = None if parameter is None else context.get_parameter_source(parameter.name)
+    match source and source.name:
+        case "ENVIRONMENT":
+            return f" (the variable {parameter.envvar})"
+        case "DEFAULT_MAP":
+            return f" (the file {context.params['_config']}, [{context.info_name}])"
+    return ""
 
 
 def defaults(command: Any, name: str, path: Path) -> dict[str, Any]:

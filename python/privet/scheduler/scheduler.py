@@ -67,8 +67,8 @@ class Scheduler:
 
     def cancel(self, now: float, id: str, reason: str = BY_CLIENT) -> bool:
         """Ends a submission as cancelled for this reason: its jobs stop, its material goes to the
-        client's stock. A notice that is done is given up. False if there is none that can be cancelled: it ended
-        before, or is a notice that a request has taken over."""
+        client's stock. A notice that is done is given up. False if there is none that can be
+        cancelled: it ended before, or is a notice that a request has taken over."""
         self._at(now)
         entry = self._state.entries.get(id)
         if entry is None or entry.claimed:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 import socket
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,57 @@ def test_the_environment_goes_before_the_file_and_options_before_both(
     assert values == {"keys": str(tmp_path), "listen": "of-environment:1", "state": "of-option"}
     with pytest.raises(Exception, match="Missing"):  # the control: the file was needed
         command.make_context("serve", words[2:])
+
+
+def test_the_environment_has_the_names_of_the_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    command = COMMANDS["serve"].load("serve")
+    monkeypatch.setenv("PRIVET_SERVE_MODELS", str(tmp_path))
+    monkeypatch.setenv("PRIVET_SERVE_SET", "rounds=log; cores=2")
+    monkeypatch.setenv("PRIVET_SERVE_JSON", "true")
+    monkeypatch.setenv("PRIVET_SERVE_INPUT_RANGE", "0 1")
+    monkeypatch.setenv("PRIVET_SERVE_OPERATOR", "privet operator;ann")
+    # What Kubernetes sets for a Service that is called `privet-serve`.
+    for name in ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_80_TCP_ADDR"):
+        monkeypatch.setenv(f"PRIVET_SERVE_{name}", "elsewhere")
+    with mock.patch.object(command, "callback", None):
+        context = command.make_context("serve", ["--keys", str(tmp_path)])
+    names = ("models", "options_set", "as_json", "input_range", "operator")
+    assert [context.params[name] for name in names] == [
+        tmp_path,
+        ["rounds=log", "cores=2"],
+        True,
+        (0.0, 1.0),
+        ["privet operator", "ann"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("variables", "line", "message"),
+    [
+        ({"LISEN": "x"}, "", "the variable PRIVET_SERVE_LISEN is not known; known are "),
+        ({"CONFIG": "x"}, "", "the variable PRIVET_SERVE_CONFIG is not known"),
+        ({"QUEUE": "many"}, "", r"'--queue': .*integer \(the variable PRIVET_SERVE_QUEUE\)$"),
+        ({}, "grace = -5", r"'--grace': .*0.1 \(the file .*privet.toml, \[serve\]\)$"),
+        ({"GRACE": "5"}, "grace = -5", ""),
+    ],
+)
+def test_a_value_that_is_refused_is_said_with_its_place(
+    variables: dict[str, str],
+    line: str,
+    message: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    key_folder: Path,
+) -> None:
+    (tmp_path / "privet.toml").write_text(f"[serve]\n{line}\n")
+    for name, value in variables.items():
+        monkeypatch.setenv(f"PRIVET_SERVE_{name}", value)
+    place = f"127.0.0.1:{free_ports(1)[0]}"
+    words: list[object] = ["serve", tmp_path, "--keys", key_folder, "--listen", place, "--check"]
+    answer = privet(*words, "--config", tmp_path / "privet.toml", code=2 if message else 0)
+    assert not message or re.search(message, answer["error"]["message"])
 
 
 def test_check_finds_nothing_and_then_what_is_wrong(key_folder: Path, tmp_path: Path) -> None:
