@@ -271,7 +271,10 @@ class Listening:
             connection.close()
         except OSError as error:
             connection.close()
-            self._tell_failed(address, _reason(error))
+            # Whoever leaves without a word measured the way here, or is the probe of a balancer.
+            left = isinstance(error, ConnectionResetError)
+            if not left or handshake is None or handshake.was_heard:
+                self._tell_failed(address, _reason(error))
 
     def refuses(self, transport: asyncio.BaseTransport) -> bool:
         """Whether a connection from before the authorities changed is of a peer whose authority is
@@ -362,11 +365,13 @@ class _Handshake:
 
     asyncio drops the alert of a handshake that fails, so that a client whose certificate is refused
     sees a connection that ends, and no reason. This one sends the alert before the failure.
+    `was_heard` says whether anything came from the peer.
     """
 
     def __init__(self, tls: WrapsTls, connection: socket.socket) -> None:
         self._tls = tls
         self._connection = connection
+        self.was_heard = False
 
     def wrap_bio(
         self, incoming: ssl.MemoryBIO, outgoing: ssl.MemoryBIO, **options: Any
@@ -376,6 +381,7 @@ class _Handshake:
         proxy = weakref.proxy(link)
 
         def do_handshake() -> None:
+            self.was_heard = self.was_heard or incoming.pending > 0
             try:
                 ssl.SSLObject.do_handshake(proxy)
             except ssl.SSLError as error:
