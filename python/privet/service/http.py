@@ -38,6 +38,9 @@ CHUNK_BYTES = 64 << 10
 METHODS = frozenset({"GET", "POST", "DELETE", "HEAD", "OPTIONS", "PUT", "PATCH"})
 """Methods as they are counted and logged; others are `other`, since a client chooses them."""
 
+ENCODINGS = frozenset({"identity", "gzip", "deflate"})
+"""How a body may come: what else a caller names would be read as if it named none."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -195,7 +198,10 @@ def in_chunks(body: bytes, content_type: str) -> web.Response:
 
 async def read_body(request: web.Request) -> bytes:
     """The body of a call. Raises `web.HTTPRequestTimeout` if it does not come, `web.HTTPBadRequest`
-    if it is no proper HTTP."""
+    if it is no proper HTTP, or is compressed otherwise than it says or than this server reads."""
+    encoding = request.headers.get("Content-Encoding", "identity").lower()
+    if encoding not in ENCODINGS:
+        raise web.HTTPBadRequest(reason="a body may be compressed by gzip or deflate alone")
     try:
         if request.content.is_eof():
             return await request.read()  # It came with its head, and nothing is waited for.
@@ -205,4 +211,5 @@ async def read_body(request: web.Request) -> bytes:
         raise web.HTTPRequestTimeout from None
     except (PayloadAccessError, RequestPayloadError, HttpProcessingError, OSError):
         # The parser's text quotes what it could not read.
-        raise web.HTTPBadRequest from None
+        reason = None if encoding == "identity" else f"the body is no proper {encoding}"
+        raise web.HTTPBadRequest(reason=reason) from None

@@ -112,6 +112,12 @@ def test_a_body_that_is_not_as_it_says_is_the_callers_mistake() -> None:
         assert (status, exchange.asked) == (400, [])
         assert json.loads(body)["error"]
     assert ask(Echo(), data=whole, headers={"Content-Encoding": "gzip"})[0] == 200
+    plain = json.dumps(BODY).encode()
+    for encoding, data in (("br", whole), ("x-none", plain), ("gzip, gzip", gzip.compress(whole))):
+        exchange = Echo()
+        status, _, body = ask(exchange, data=data, headers={"Content-Encoding": encoding})
+        assert (status, exchange.asked) == (400, [])
+        assert "gzip or deflate" in json.loads(body)["error"]
 
 
 def test_bodies_are_bounded_also_when_they_are_compressed() -> None:
