@@ -19,6 +19,7 @@ from pathlib import Path
 
 from privet.errors import Misuse
 from privet.runtime.credentials import check_dates
+from privet.runtime.listening import LEAST_CONNECTIONS, RESERVED_FILES
 from privet.runtime.machine import Groups, available_memory, machine_memory, usable_cores
 from privet.suites.ckks.program import MODULE, PROGRAM, module_paths, program_path
 from privet.suites.text import size
@@ -30,6 +31,8 @@ FASTER = {"avx512f", "avx512bw", "avx512ifma", "vaes", "gfni"}
 LITTLE_MEMORY = 1 << 30
 LITTLE_DISK = 5 << 30
 FEW_DESCRIPTORS = 4096
+LEAST_DESCRIPTORS = RESERVED_FILES + 3 * LEAST_CONNECTIONS
+"""As many as a gateway needs, which listens at two ports, with what is open when it starts."""
 UNSYNCHRONISED = 5
 """What `adjtimex` of Linux returns while nothing keeps the clock right."""
 
@@ -108,12 +111,18 @@ def clock() -> Finding:
 
 
 def descriptors() -> Finding:
-    """How many files and connections a process may have."""
-    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
-    if soft >= FEW_DESCRIPTORS:
-        return Finding("descriptors", "ok", f"{soft}")
-    advice = f"a service admits about {soft // 2} connections: `ulimit -n {min(hard, 65536)}`"
-    return Finding("descriptors", "note", f"{soft}, at most {hard}", advice)
+    """How many files and connections a service may have, which raises its limit to the hard one."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard == resource.RLIM_INFINITY:
+        return Finding("descriptors", "ok", "any number")
+    if hard >= FEW_DESCRIPTORS:
+        return Finding("descriptors", "ok", f"{hard}")
+    raise_it = "raise the hard limit (`ulimit -Hn` as root, LimitNOFILE= of systemd)"
+    if hard < LEAST_DESCRIPTORS:
+        advice = f"a service or gateway needs {LEAST_DESCRIPTORS}: {raise_it}"
+        return Finding("descriptors", "wrong", f"{hard} at most", advice)
+    advice = f"a service admits about {hard // 2} connections: {raise_it}"
+    return Finding("descriptors", "note", f"{hard} at most", advice)
 
 
 def core_dumps(pattern: Path) -> Finding:

@@ -71,6 +71,23 @@ def test_processors_without_instructions_are_a_note(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("limits", "state", "words"),
+    [
+        ((1024, 1 << 20), "ok", ""),  # a service takes the hard limit
+        ((1024, resource.RLIM_INFINITY), "ok", ""),
+        ((1024, 1024), "note", "about 512 connections"),
+        ((40, 40), "wrong", "needs 68"),
+    ],
+)
+def test_few_open_files_are_a_note_and_too_few_wrong(
+    limits: tuple[int, int], state: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: limits)
+    finding = doctor.descriptors()
+    assert (finding.state, words in finding.advice) == (state, True)
+
+
+@pytest.mark.parametrize(
     ("pattern", "hard", "state"), [("|/dumps", 0, "note"), ("|/dumps", 1, "ok"), ("core", 0, "ok")]
 )
 def test_dumps_to_a_program_in_spite_of_a_limit_of_0_are_a_note(
