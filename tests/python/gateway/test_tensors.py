@@ -167,3 +167,29 @@ def test_labels_are_bytes_and_maps_are_rows() -> None:
     assert to_data(outputs["label"], "BYTES") == ["é"]
     raw = to_raw(outputs["label"], "BYTES")
     assert deserialize_bytes_tensor(raw).tolist() == ["é".encode()]
+
+
+@pytest.mark.parametrize(
+    ("place", "parameter", "value"),
+    [
+        ("inputs", "shared_memory_region", "region"),
+        ("outputs", "shared_memory_region", "region"),
+        ("outputs", "classification", 3),
+    ],
+)
+def test_parameters_that_are_not_followed_are_refused_by_rest_and_grpc(
+    place: str, parameter: str, value: str | int
+) -> None:
+    tensor: dict[str, object] = {"name": "x", "datatype": "FP32", "shape": [1], "data": [0.5]}
+    document: dict[str, list[dict[str, object]]] = {"inputs": [tensor], "outputs": [{"name": "x"}]}
+    document[place][0]["parameters"] = {parameter: value}
+    with pytest.raises(InputError, match=f"x: {parameter} is no part"):
+        Body("m", "", json.dumps(document).encode(), None)
+    request = predict_pb2.ModelInferRequest(model_name="m")
+    request.inputs.add(name="x", datatype="FP32", shape=[1]).contents.fp32_contents.append(0.5)
+    request.outputs.add(name="x")
+    assert list(_question(request).inputs) == ["x"]
+    field = "string_param" if isinstance(value, str) else "int64_param"
+    setattr(getattr(request, place)[0].parameters[parameter], field, value)
+    with pytest.raises(InputError, match=f"x: {parameter} is no part"):
+        _question(request)

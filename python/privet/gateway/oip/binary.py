@@ -143,7 +143,7 @@ def _tensor(name: str, tensor: dict[str, Any], tail: _Tail, room: TextRoom) -> A
     if any(isinstance(size, bool) or not isinstance(size, int) for size in shape):
         raise InputError(f"input {name} has shape {shape}: whole numbers are needed")
     parameters = _part(tensor, "parameters", dict)
-    _refuse_unsupported(name, parameters)
+    refuse_unsupported(name, parameters)
     if SIZE in parameters:
         return from_raw(name, datatype, shape, tail.take(name, parameters[SIZE]), room)
     if "data" not in tensor:
@@ -153,11 +153,12 @@ def _tensor(name: str, tensor: dict[str, Any], tail: _Tail, room: TextRoom) -> A
 
 def _output(output: Any) -> str:
     name = _text(output, "name")
-    _refuse_unsupported(name, _part(output, "parameters", dict))
+    refuse_unsupported(name, _part(output, "parameters", dict))
     return name
 
 
-def _refuse_unsupported(name: str, parameters: Mapping[str, Any]) -> None:
+def refuse_unsupported(name: str, parameters: Mapping[str, Any]) -> None:
+    """Raises `InputError` if the parameters of this input or output ask for what is not done."""
     for parameter in UNSUPPORTED:
         if parameters.get(parameter):
             raise InputError(f"{name}: {parameter} is no part of what this gateway does")

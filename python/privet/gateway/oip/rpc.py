@@ -14,6 +14,7 @@ from cryptography.hazmat.primitives.serialization import Encoding
 from privet import tracing
 from privet.errors import InputError
 from privet.gateway.oip import predict_pb2 as messages
+from privet.gateway.oip.binary import refuse_unsupported
 from privet.gateway.oip.exchange import EXTENSIONS, MORE, Answer, Exchange, Question
 from privet.gateway.oip.faults import check_caller, check_trust, fault
 from privet.gateway.oip.tensors import DATATYPES, Array, TextRoom, from_numbers, from_raw, to_raw
@@ -165,7 +166,10 @@ def _question(request: Any) -> Question:
     for index, tensor in enumerate(request.inputs):
         if tensor.name in inputs:
             raise InputError(f"input {tensor.name} is given twice")
+        refuse_unsupported(tensor.name, _parameters(tensor.parameters))
         inputs[tensor.name] = _tensor(tensor, raw[index] if raw else None, room)
+    for output in request.outputs:
+        refuse_unsupported(output.name, _parameters(output.parameters))
     return Question(
         request.model_name,
         request.model_version,
