@@ -24,6 +24,11 @@ from privet.cli.commands import not_installed
 from privet.cli.console import Console
 from privet.errors import InputError, Misuse, ModelError, PeerError, PrivetError
 
+_ADVICE: dict[int | None, str] = {
+    errno.EADDRINUSE: "another program listens there; end it, or give another address",
+    errno.EADDRNOTAVAIL: "this machine has no such address; 0.0.0.0 stands for all that it has",
+}
+
 EXIT_CODES: tuple[tuple[type[PrivetError], int], ...] = (
     (InputError, 2),
     (Misuse, 2),
@@ -69,9 +74,8 @@ def report(error: Exception, *, as_json: bool) -> int:
 
 def _words(error: Exception) -> str:
     """The message for people; the system's own says nothing of what to do about an address."""
-    if isinstance(error, OSError) and error.errno == errno.EADDRINUSE:
-        return f"{error}: another program listens there; end it, or give another address"
-    return str(error)
+    advice = _ADVICE.get(error.errno) if isinstance(error, OSError) else None
+    return f"{error}: {advice}" if advice else str(error)
 
 
 def _plain(value: Any) -> Any:

@@ -76,6 +76,11 @@ def test_an_address_in_use_is_told_with_what_to_do(capsys: pytest.CaptureFixture
             socket.create_server(listener.getsockname())
         assert report(excinfo.value, as_json=False) == 1
     assert "end it, or give another address" in capsys.readouterr().err
+    # An address of documents (RFC 5737), which no machine has.
+    with pytest.raises(OSError, match="assign requested") as excinfo:
+        socket.create_server(("192.0.2.1", 0))
+    report(excinfo.value, as_json=False)
+    assert "this machine has no such address" in capsys.readouterr().err
 
 
 def test_programs_get_the_fields_of_an_error(capsys: pytest.CaptureFixture[str]) -> None:
