@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 import shutil
 import signal
 import subprocess
@@ -73,6 +74,35 @@ def test_a_second_signal_ends_at_once(folder: Path, key_folder: Path) -> None:
 
         visit(scene, act)
         assert scene.process.end(signal.SIGINT) == 1
+
+
+def test_a_service_whose_workers_do_not_start_is_not_ready(
+    folder: Path, key_folder: Path, tmp_path: Path
+) -> None:
+    """They read their certificate when they start, which may be long after the service did."""
+    own_keys = shutil.copytree(key_folder, tmp_path / "own-keys")
+    with serving(folder, own_keys, "--workers", 2) as scene:
+        pid = scene.process.process.pid
+        workers = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+
+        async def act(caller: ServiceCaller) -> None:
+            async def readiness(status: int) -> Any:
+                async with asyncio.timeout(SOON):
+                    while (answer := await caller.call("GET", "/v2/health/ready"))[0] != status:
+                        await asyncio.sleep(0.05)
+                return answer[1]
+
+            await readiness(200)
+            key = (own_keys / "server.key").rename(own_keys / "away.key")
+            for worker in workers:
+                os.kill(int(worker), signal.SIGKILL)
+            assert "no worker starts" in (await readiness(503))["error"]
+            key.rename(own_keys / "server.key")
+            await readiness(200)
+            job, _ = await caller.follow(await caller.request("digits"), [SEVEN])
+            assert job["outcome"] == "done"
+
+        visit(scene, act)
 
 
 def test_material_outlives_a_restart_and_jobs_do_not(folder: Path, key_folder: Path) -> None:

@@ -310,6 +310,8 @@ class Service:
             return "no model is served"
         if not self.driver.nodes:
             return "no machine is there to run jobs"
+        if self._executor.is_down():
+            return "no worker starts: the service's log says why"
         return self.why_no_room()
 
     def why_no_room(self) -> str | None:

@@ -92,6 +92,10 @@ class Pretender:
         """The first of them."""
         return self.nodes[0].name if self.nodes else None
 
+    def is_down(self) -> bool:
+        """Never: nothing fails to start."""
+        return False
+
     async def events(self) -> AsyncIterator[MachineEvent]:
         """What was put into `pending`."""
         while (event := await self.pending.get()) is not None:

@@ -37,8 +37,9 @@ class NodeAgent:
         await self._executor.start()
         return self._executor.node
 
-    async def ping(self) -> None:
-        """Says that it is there."""
+    async def ping(self) -> bool:
+        """Says that it is there, and whether none of its workers comes up."""
+        return self._executor.is_down()
 
     async def offer(self, files: Mapping[str, bytes], warm: bool, hosts: Sequence[str]) -> str:
         """Offers the program in these files by name, which are kept on this node."""

@@ -123,6 +123,10 @@ class LocalExecutor:
         """This machine."""
         return self.node.name
 
+    def is_down(self) -> bool:
+        """Whether none of the workers comes up."""
+        return bool(self._slots) and all(slot.is_down for slot in self._slots)
+
     async def events(self) -> AsyncIterator[MachineEvent]:
         """Nothing: this machine is there for as long as the executor."""
         await self._closed.wait()

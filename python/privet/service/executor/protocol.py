@@ -73,6 +73,9 @@ class Executor(Protocol):
     def here(self) -> str | None:
         """The machine that this process runs on; None if it lends nothing of that."""
 
+    def is_down(self) -> bool:
+        """Whether no process comes up on any machine that is there; the log says why."""
+
     def events(self) -> AsyncIterator[MachineEvent]:
         """Machines that join or are lost after `start`; to be read by one reader, ends at `close`.
 

@@ -47,6 +47,7 @@ class Machine:
     id: str
     agent: Any
     lost: asyncio.Future[None]
+    is_down: bool = False
     jobs: dict[str, RayJob] = field(default_factory=dict)
 
 
@@ -122,6 +123,11 @@ class RayExecutor:
     def here(self) -> str | None:
         """None: which of the nodes is this one, if any, Ray does not say."""
         return None
+
+    def is_down(self) -> bool:
+        """Whether none of the nodes' workers comes up."""
+        machines = self._machines.values()
+        return bool(machines) and all(machine.is_down for machine in machines)
 
     async def events(self) -> AsyncIterator[MachineEvent]:
         """Nodes that join or are lost."""
@@ -318,7 +324,7 @@ class RayExecutor:
         while missed < MISSED and not machine.lost.done():
             try:
                 async with asyncio.timeout(SILENCE_SECONDS):
-                    await self._call(machine, machine.agent.ping)
+                    machine.is_down = bool(await self._call(machine, machine.agent.ping))
                 missed = 0
                 await asyncio.sleep(POLL_SECONDS)
             except TimeoutError:

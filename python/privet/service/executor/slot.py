@@ -56,6 +56,8 @@ class Slot:
         self._answer: asyncio.Future[dict[str, Any]] | None = None
         self._task: asyncio.Task[None] | None = None
         self.job: LocalJob | None = None
+        self.is_down = False
+        """Whether the last attempt to start a worker failed."""
         self.offered: set[str] = set()
 
     @property
@@ -149,9 +151,12 @@ class Slot:
     async def _restart(self) -> WorkerProcess:
         while True:
             try:
-                return await WorkerProcess.start(self._settings)
+                worker = await WorkerProcess.start(self._settings)
+                self.is_down = False
+                return worker
             except (PrivetError, OSError, TimeoutError) as error:
                 _log.error("a worker does not start: %s", error)
+                self.is_down = True
             await asyncio.sleep(AGAIN_SECONDS)
 
     async def _offer(self, offer: Offer) -> str:
