@@ -5,7 +5,7 @@
 use privet_channel::Cost;
 
 use crate::party::FIRST_BYTES;
-use crate::schedule::{BATCH, Run, batches, parts, runs};
+use crate::schedule::{AHEAD, BATCH, Run, batches, parts, runs};
 use crate::silent::position::{Position, Step};
 use crate::silent::{self, Size};
 use crate::{Demand, Extension, FieldBits, Role, tree};
@@ -90,7 +90,7 @@ fn silent(rows: impl Iterator<Item = impl Iterator<Item = (Vec<Run>, Vec<Run>)>>
             if as_receiver.is_new() && !outgoing.is_empty() {
                 tally.send(begin);
             }
-            for (outgoing, incoming) in batches(&outgoing, &incoming) {
+            for (outgoing, incoming) in batches(&outgoing, &incoming, AHEAD) {
                 if as_sender.is_new() && !incoming.is_empty() {
                     tally.receive(begin);
                 }

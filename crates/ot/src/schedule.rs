@@ -11,6 +11,9 @@ const TABLES: usize = 1 << 14;
 /// Messages that a party sends before it receives as many. This bounds what waits on the wire, and so memory.
 pub(crate) const BATCH: usize = 32;
 
+/// By how many batches a party of silent OT sends ahead, whose messages are short: a batch is on its way while another is made.
+pub(crate) const AHEAD: usize = 1;
+
 /// The OTs of one message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Run {
@@ -47,11 +50,19 @@ pub(crate) fn runs(demand: &Demand, sender: Role) -> Vec<Run> {
     bits.chain(pairs).chain(products).chain(Shape::ALL.into_iter().flat_map(of)).collect()
 }
 
-/// Batches of the two directions side by side, until both are through.
-pub(crate) fn batches<'a>(outgoing: &'a [Run], incoming: &'a [Run]) -> impl Iterator<Item = (&'a [Run], &'a [Run])> {
-    let count = outgoing.len().max(incoming.len()).div_ceil(BATCH);
+/// Batches of the two directions side by side, until both are through; those of `outgoing` come `behind` so many of `incoming`.
+pub(crate) fn batches<'a>(
+    outgoing: &'a [Run],
+    incoming: &'a [Run],
+    behind: usize,
+) -> impl Iterator<Item = (&'a [Run], &'a [Run])> {
+    let [outgoing_count, incoming_count] = [outgoing, incoming].map(|runs| runs.len().div_ceil(BATCH));
+    let count = if outgoing_count == 0 { incoming_count } else { incoming_count.max(outgoing_count + behind) };
     let batch = |runs: &'a [Run], index: usize| runs.chunks(BATCH).nth(index).unwrap_or_default();
-    (0..count).map(move |index| (batch(outgoing, index), batch(incoming, index)))
+    (0..count).map(move |index| {
+        let received = index.checked_sub(behind).map(|index| batch(outgoing, index));
+        (received.unwrap_or_default(), batch(incoming, index))
+    })
 }
 
 fn portions(total: usize, most: usize) -> impl Iterator<Item = usize> {
@@ -85,8 +96,12 @@ mod tests {
         let (outgoing, incoming) = (runs(&demand, Role::Server), runs(&demand, Role::Client));
         assert_eq!((outgoing.len(), incoming.len()), (75, 42));
         assert!(outgoing.iter().all(|run| run.count() <= RUN));
-        let (out, into): (Vec<_>, Vec<_>) = batches(&outgoing, &incoming).unzip();
-        assert_eq!(out.len(), 3);
-        assert_eq!((&out.concat(), &into.concat()), (&outgoing, &incoming));
+        for (behind, count) in [(0, 3), (1, 4)] {
+            let (out, into): (Vec<_>, Vec<_>) = batches(&outgoing, &incoming, behind).unzip();
+            assert_eq!((out.len(), into.len()), (count, count));
+            assert!(out[..behind].iter().all(|batch| batch.is_empty()));
+            assert_eq!((&out.concat(), &into.concat()), (&outgoing, &incoming));
+        }
+        assert_eq!(batches(&[], &incoming, 1).count(), 2);
     }
 }

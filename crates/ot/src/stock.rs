@@ -199,7 +199,8 @@ impl Stock {
             party.begin(channel)?;
         }
         channel.flush()?;
-        for (outgoing, incoming) in schedule::batches(&outgoing, &incoming) {
+        let ahead = if party.speaks_as_sender() { schedule::AHEAD } else { 0 };
+        for (outgoing, incoming) in schedule::batches(&outgoing, &incoming, ahead) {
             if party.speaks_as_sender() {
                 ots.send(party, channel, incoming)?;
                 channel.flush()?;
