@@ -88,19 +88,24 @@ impl Masked {
 /// A random OT of the server's `r_0, r_1` is turned to the client's bit: the client sends `y ^ c`, the server
 /// `x ^ r_0 ^ r_1`, at once. One round, `n` bits each way ([`crate::cost::private_and`]).
 pub fn private_and(party: &mut Party<'_>, bits: &Bits) -> Result<Bits, Error> {
-    let n = bits.len();
-    match party.stock.take_private_ands(n)? {
-        PrivateAnds::Server(ots) => {
-            let difference = ots.r0.xor(&ots.r1);
-            let reply = party.channel.exchange(&bits.xor(&difference).to_bytes())?;
-            let flip = Bits::from_bytes(&reply, n)?;
-            // r_d, where d is the client's flip.
-            Ok(ots.r0.xor(&flip.and(&difference)))
-        }
-        PrivateAnds::Client(ots) => {
-            let reply = party.channel.exchange(&bits.xor(&ots.choice).to_bytes())?;
-            let correction = Bits::from_bytes(&reply, n)?;
-            Ok(ots.received.xor(&bits.and(&correction)))
-        }
+    let ots = party.stock.take_private_ands(bits.len())?;
+    let reply = party.channel.exchange(&private_message(&ots, bits).to_bytes())?;
+    Ok(private_product(&ots, bits, &Bits::from_bytes(&reply, bits.len())?))
+}
+
+/// What this party sends of its `bits` for [`private_and`]; it may come before or after the other's.
+pub(crate) fn private_message(ots: &PrivateAnds, bits: &Bits) -> Bits {
+    match ots {
+        PrivateAnds::Server(ots) => bits.xor(&ots.r0.xor(&ots.r1)),
+        PrivateAnds::Client(ots) => bits.xor(&ots.choice),
+    }
+}
+
+/// This party's shares of the products, from what the other sent of its bits.
+pub(crate) fn private_product(ots: &PrivateAnds, bits: &Bits, reply: &Bits) -> Bits {
+    match ots {
+        // r_d, where d is the client's flip.
+        PrivateAnds::Server(ots) => ots.r0.xor(&reply.and(&ots.r0.xor(&ots.r1))),
+        PrivateAnds::Client(ots) => ots.received.xor(&bits.and(reply)),
     }
 }

@@ -88,6 +88,7 @@ fn lookups(n: usize, steps: &[Step]) -> Cost {
     for (half, n) in tables::halves(n).into_iter().enumerate() {
         for (index, step) in steps.iter().enumerate() {
             let demand = &mut cost.demand;
+            demand.private_ands += step.private_ands() * n;
             match (step, step.tables()) {
                 (_, Some((shape, count))) => {
                     let tables = match asker(half, index) {

@@ -11,10 +11,10 @@
 
 use std::array;
 
-use privet_ot::{PairedTriples, Role, Shape, TablesReceived, TablesSent, Triples, shift};
+use privet_ot::{PairedTriples, PrivateAnds, Role, Shape, TablesReceived, TablesSent, Triples, shift};
 use privet_ring::Bits;
 
-use crate::and::Masked;
+use crate::and::{Masked, private_message, private_product};
 use crate::compare::join;
 use crate::{Error, Party, Rounds, and, and_with_pairs, eights};
 
@@ -28,8 +28,9 @@ pub(crate) enum Step {
     First,
     /// That out of two more bits and the carry so far.
     Next,
-    /// Generate and propagate bits of so many blocks of four bits, the lowest without the latter.
-    Leaves(usize),
+    /// Generate and propagate bits of so many blocks of four bits, the lowest without the latter; with `below`, a single bit lies below
+    /// them, and the lowest takes in its carry.
+    Leaves { blocks: usize, below: bool },
     /// Joins of so many pairs of neighbouring spans, the lowest ones, by ANDs of shared bits.
     Join(usize),
     /// The carry out of three spans.
@@ -44,8 +45,10 @@ impl Step {
         if rounds == Rounds::Linear {
             return [Self::First].into_iter().chain((3..bits).step_by(2).map(|_| Self::Next)).collect();
         }
-        let mut spans = bits.div_ceil(4);
-        let mut steps = vec![Self::Leaves(spans)];
+        // A block for a single bit would take more bits, and a step more where it is the fourth.
+        let below = bits > 4 && bits % 4 == 1;
+        let mut spans = if below { bits / 4 } else { bits.div_ceil(4) };
+        let mut steps = vec![Self::Leaves { blocks: spans, below }];
         while spans > LAST {
             let pairs = (spans / 2).min(spans - LAST);
             steps.push(Self::Join(pairs));
@@ -59,17 +62,23 @@ impl Step {
     pub(crate) fn tables(self) -> Option<(Shape, usize)> {
         match self {
             Self::First | Self::Next => Some((Shape::Eight, 1)),
-            Self::Leaves(blocks) | Self::Above(blocks) => Some((Shape::Sixteen, blocks)),
+            Self::Leaves { blocks, .. } | Self::Above(blocks) => Some((Shape::Sixteen, blocks)),
             Self::Last => Some((Shape::Sixteen, 1)),
             Self::Join(_) => None,
         }
+    }
+
+    /// ANDs of privately held bits that it takes for a comparison.
+    pub(crate) fn private_ands(self) -> usize {
+        usize::from(matches!(self, Self::Leaves { below: true, .. }))
     }
 
     /// Bits of the question and of the answer, for a comparison.
     pub(crate) fn bits(self) -> [usize; 2] {
         match self {
             Self::First | Self::Next => [3, 7],
-            Self::Leaves(blocks) => [4 * blocks, 15 * (2 * blocks - 1)],
+            Self::Leaves { blocks, below: false } => [4 * blocks, 15 * (2 * blocks - 1)],
+            Self::Leaves { blocks, below: true } => [4 * blocks + 1, 15 * 2 * blocks + 1],
             Self::Join(pairs) => [2 + 3 * (pairs - 1); 2],
             Self::Last => [4, 15],
             Self::Above(blocks) => [4 * blocks, 15 * 3 * blocks],
@@ -93,8 +102,11 @@ pub(crate) fn asker(half: usize, step: usize) -> Role {
 pub(crate) fn carry_out(party: &mut Party<'_>, mut planes: Vec<Bits>) -> Result<Bits, Error> {
     let n = planes[0].len();
     let steps = Step::all(planes.len(), party.rounds);
-    let padding = if party.rounds == Rounds::Linear { 2 * steps.len() + 1 } else { planes.len().next_multiple_of(4) };
-    planes.splice(..0, vec![Bits::zeros(n); padding - planes.len()]);
+    let padded = match steps[0] {
+        Step::Leaves { blocks, below } => 4 * blocks + usize::from(below),
+        _ => 2 * steps.len() + 1,
+    };
+    planes.splice(..0, vec![Bits::zeros(n); padded - planes.len()]);
     let [mut low, high] = run(party, &planes, &steps)?;
     let mut carry = low.generate.swap_remove(0);
     carry.extend(&high.generate[0]);
@@ -168,12 +180,20 @@ enum Asked {
     Products(Box<Masked>),
 }
 
+/// This party's bit of each comparison below its blocks, and what multiplies it.
+struct Below {
+    bits: Bits,
+    ots: PrivateAnds,
+}
+
 /// This party's side of half of the comparisons.
 struct Adder {
     n: usize,
     is_server: bool,
     /// Its summands' bits that are not yet added.
     planes: Vec<Bits>,
+    /// The lowest of them, if it is in no block.
+    below: Option<Below>,
     /// Its shares of the spans' bits, the lowest span first; in linear depth that of the carry alone.
     generate: Vec<Bits>,
     propagate: Vec<Bits>,
@@ -187,8 +207,15 @@ struct Adder {
 
 impl Adder {
     /// Takes all correlations, so that both parties do so in one order.
-    fn new(party: &mut Party<'_>, half: usize, planes: Vec<Bits>, steps: &[Step]) -> Result<Self, Error> {
+    fn new(party: &mut Party<'_>, half: usize, mut planes: Vec<Bits>, steps: &[Step]) -> Result<Self, Error> {
         let n = planes[0].len();
+        let below = match steps[0].private_ands() {
+            0 => None,
+            _ => {
+                let ots = party.stock.take_private_ands(n)?;
+                Some(Below { bits: planes.remove(0), ots })
+            }
+        };
         let mut supplies = Vec::with_capacity(steps.len());
         for (index, step) in steps.iter().enumerate() {
             supplies.push(match (step, step.tables()) {
@@ -205,7 +232,18 @@ impl Adder {
         }
         let (is_server, supplies) = (party.is_server(), supplies.into_iter());
         let [generate, propagate, zero] = [const { Vec::new() }; 3];
-        Ok(Self { n, is_server, planes, generate, propagate, zero, supplies, asked: None, question: Bits::default() })
+        Ok(Self {
+            n,
+            is_server,
+            planes,
+            below,
+            generate,
+            propagate,
+            zero,
+            supplies,
+            asked: None,
+            question: Bits::default(),
+        })
     }
 
     /// Bits of a flight: the answer to the last step and the question of the next.
@@ -237,6 +275,9 @@ impl Adder {
             Some(Supply::Asker(tables)) => {
                 let wanted = self.wanted(step);
                 tables.choice.iter().zip(&wanted).for_each(|(choice, wanted)| message.extend(&choice.xor(wanted)));
+                if let (Step::Leaves { .. }, Some(below)) = (step, &self.below) {
+                    message.extend(&private_message(&below.ots, &below.bits));
+                }
                 Asked::Lookup { wanted, tables }
             }
             Some(Supply::Both(correlations)) => {
@@ -271,6 +312,13 @@ impl Adder {
                     }
                 }
                 self.looked_up(step, shares);
+                if let (Step::Leaves { blocks, .. }, Some(Below { ots, .. })) = (step, self.below.take()) {
+                    let lowest = self.generate.len() - blocks;
+                    let lets_through = &self.propagate[lowest];
+                    message.extend(&private_message(&ots, lets_through));
+                    let carried = private_product(&ots, lets_through, &question.slice(4 * count, self.n));
+                    self.generate[lowest].xor_assign(&carried);
+                }
             }
             Some(Supply::Both(correlations)) => {
                 let masked = self.masked(step, *correlations);
@@ -290,7 +338,7 @@ impl Adder {
                 let (count, mut at) = (wanted[0].len(), 0);
                 let used = match step {
                     Step::Above(_) => 3,
-                    Step::Leaves(_) => 2,
+                    Step::Leaves { .. } => 2,
                     _ => 1,
                 };
                 for (bit, received) in tables.received[..used].iter_mut().enumerate() {
@@ -306,6 +354,13 @@ impl Adder {
                     received.xor_assign(&entries[0]);
                 }
                 self.looked_up(step, &tables.received);
+                if let (Step::Leaves { blocks, .. }, Some(Below { bits, ots })) = (step, self.below.take()) {
+                    // Its bit times its own share of what lets the carry through, and times the other's.
+                    let lowest = self.generate.len() - blocks;
+                    let mut carried = private_product(&ots, &bits, &answer.slice(at, self.n));
+                    carried.xor_assign(&bits.and(&self.propagate[lowest]));
+                    self.generate[lowest].xor_assign(&carried);
+                }
             }
             Some(Asked::Products(masked)) => {
                 let products = masked.multiply(answer.clone(), self.is_server);
@@ -362,7 +417,7 @@ impl Adder {
 
     /// How many of the looked up bits no step needs: nothing enters below the lowest block, so its propagate bit is never used.
     fn unasked(&self, step: Step, bit: usize) -> usize {
-        if matches!(step, Step::Leaves(_)) && bit == 1 { self.n } else { 0 }
+        if matches!(step, Step::Leaves { below: false, .. }) && bit == 1 { self.n } else { 0 }
     }
 
     /// What this party looks up: the bits of a number, the lowest first.
@@ -370,7 +425,7 @@ impl Adder {
         match step {
             Step::First => self.planes.drain(..3).collect(),
             Step::Next => self.planes.drain(..2).chain(self.generate.drain(..)).collect(),
-            Step::Leaves(_) | Step::Above(_) => self.blocks(),
+            Step::Leaves { .. } | Step::Above(_) => self.blocks(),
             Step::Last => {
                 let (g, p) = (&self.generate, &self.propagate);
                 [&p[2], &g[1], &p[1], &g[0]].map(Clone::clone).to_vec()
@@ -382,7 +437,16 @@ impl Adder {
     /// What the other party looks up, for each of its numbers: the bits of the result.
     fn functions(&mut self, step: Step) -> Vec<Vec<Bits>> {
         match step {
-            Step::Leaves(_) => sums(&self.blocks()).to_vec(),
+            Step::Leaves { .. } => {
+                let [generate, mut propagate] = sums(&self.blocks());
+                if let Some(below) = &self.below {
+                    // The lowest block lets the carry from below through if this party's bit there is set as well.
+                    let mut lets_through = below.bits.clone();
+                    lets_through.extend(&Bits::zeros(propagate[0].len() - self.n).not());
+                    propagate.iter_mut().for_each(|entry| *entry = entry.and(&lets_through));
+                }
+                vec![generate, propagate]
+            }
             Step::Above(_) => {
                 let [generate, propagate] = sums(&self.blocks());
                 // What adds up to zero does so to ones alone if it is one less.
@@ -414,7 +478,7 @@ impl Adder {
     /// Goes on with shares of what was looked up.
     fn looked_up(&mut self, step: Step, shares: &[Bits]) {
         match step {
-            Step::Leaves(blocks) => {
+            Step::Leaves { blocks, .. } => {
                 // An empty span below two makes three.
                 let empty = (blocks == 2).then(|| Bits::zeros(self.n));
                 let spans = |shares: &Bits| -> Vec<Bits> {

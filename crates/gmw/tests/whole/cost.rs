@@ -121,6 +121,13 @@ fn a_relu_of_25_bits_costs_what_the_page_says() {
         [Role::Server, Role::Client].map(|sender| demand.ots(sender) >> 16)
     };
     assert_eq!(ROUNDS.map(ots), [[18, 18], [47, 23], [17, 17]]);
+    // docs/reference/protocols/truncate.md: 13 bits in blocks, 123 on the wire.
+    let thirteen = cost::carry(1 << 16, 13, Rounds::Blocks);
+    assert_eq!([Role::Server, Role::Client].map(|sender| thirteen.demand.ots(sender) >> 16), [9, 8]);
+    assert_eq!(
+        (thirteen.rounds, thirteen.client_bytes, thirteen.client_bytes),
+        (3, (123 << 12) + 3 * 5, thirteen.server_bytes)
+    );
     // docs/reference/protocols/relu.md
     assert_eq!((linear.client_bytes, log.client_bytes, blocks.client_bytes), (704_582, 933_923, 1_130_521));
 }

@@ -168,9 +168,12 @@ fn extend_is_masked() {
 
 #[test]
 fn exact_truncation_is_masked() {
-    check(cost::truncate_exactly(N, 12, 37, Rounds::Linear), Rounds::Linear, |party, secret| {
-        privet_gmw::truncate_exactly(party, &values(secret, WIDE), 12, WIDE).map(drop)
-    });
+    // In blocks one of 13 bits lies below three blocks.
+    for (rounds, bits) in [(Rounds::Linear, 12), (Rounds::Blocks, 12), (Rounds::Blocks, 13)] {
+        check(cost::truncate_exactly(N, bits, 37, rounds), rounds, |party, secret| {
+            privet_gmw::truncate_exactly(party, &values(secret, WIDE), bits, WIDE).map(drop)
+        });
+    }
 }
 
 #[test]

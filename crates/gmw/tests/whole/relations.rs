@@ -284,7 +284,7 @@ proptest! {
 
 #[test]
 fn carries_of_all_small_summands() {
-    for bits in 1..=5 {
+    for bits in [1, 2, 3, 4, 5, 9] {
         let pairs: Vec<(u64, u64)> = (0..1 << bits).flat_map(|x| (0..1 << bits).map(move |y| (x, y))).collect();
         let expected: Vec<bool> = pairs.iter().map(|&(x, y)| (x + y) >> bits == 1).collect();
         let (x, y): (Vec<u64>, Vec<u64>) = pairs.into_iter().unzip();
