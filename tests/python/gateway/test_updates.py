@@ -6,9 +6,12 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any, cast
 
+import pytest
+
+from privet.gateway import updates as updates_of_jobs
 from privet.gateway.calls import Calls
 from privet.gateway.jobs import ClientJob
-from privet.gateway.updates import AT_WORK_SECONDS, JobUpdates
+from privet.gateway.updates import JobUpdates
 
 
 class Heard(ClientJob):
@@ -86,7 +89,10 @@ def test_what_is_kept_of_jobs_that_nobody_follows_is_bounded() -> None:
     play(act)
 
 
-def test_a_job_that_comes_to_wait_again_is_polled_for() -> None:
+def test_a_job_that_comes_to_wait_again_is_polled_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """At once, and not when its client looks after jobs at work the next time."""
+    monkeypatch.setattr(updates_of_jobs, "AT_WORK_SECONDS", 60.0)
+
     class Busy(Heard):
         """A job that is at work until it is not."""
 
@@ -104,7 +110,7 @@ def test_a_job_that_comes_to_wait_again_is_polled_for() -> None:
         assert service.asked.empty()
         b.busy = False
         b._waiting()
-        async with asyncio.timeout(AT_WORK_SECONDS / 2):
+        async with asyncio.timeout(30.0):
             await service.asked.get()
 
     play(act)
