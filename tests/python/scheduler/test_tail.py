@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import random
+from collections import Counter
 
 import numpy as np
 import pytest
@@ -26,6 +27,7 @@ from privet.scheduler import (
     named,
 )
 from privet.scheduler.policies import fair
+from privet.scheduler.snapshot import Running
 
 CLIENTS, CORES = 100, 2
 SECONDS = {Phase.PRE: 0.03, Phase.ON: 0.02}
@@ -104,3 +106,35 @@ def test_an_account_holds_little_and_forgives_less(jobs: list[tuple[float, float
         taken, estimated = taken + seconds, estimated + estimate
         held = min(estimated, fair.ACCOUNT_SECONDS) + fair.WRITTEN_OFF * estimated
         assert taken - held - 1e-6 <= charged <= taken + 1e-6
+
+
+@pytest.mark.parametrize("kept", [5, 3])
+def test_what_a_forgotten_account_held_is_charged(
+    kept: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of five clients one has jobs that take twice their estimate, whoever still has an account."""
+    monkeypatch.setattr(fair, "KEPT", kept)
+    policy, now, taken = fair.Fair(), 0.0, Counter[str]()
+    for number in range(5000):
+        client = min("abcde", key=policy.share)
+        run = Running(
+            f"{number}",
+            "",
+            Phase.ON,
+            client,
+            "m",
+            "fss",
+            1,
+            "here",
+            (0,),
+            0,
+            now,
+            now + 0.1,
+            now + 9.0,
+            False,
+        )
+        policy.began(now, run)
+        now += 0.2 if client == "a" else 0.1
+        policy.ended(now, run)
+        taken[client] += now - run.started
+    assert taken["a"] < 1.1 * taken["b"]

@@ -100,7 +100,10 @@ class Fair(Over):
         estimate = self._charged.pop(run.job, core_seconds)
         self._charge(run.client, account.enter(estimate, core_seconds))
         if len(self._accounts) > KEPT:
-            del self._accounts[next(iter(self._accounts))]
+            # What a client that is forgotten was not charged with is due now: else all of more
+            # clients than are kept would have new accounts again and again.
+            oldest = next(iter(self._accounts))
+            self._charge(oldest, self._accounts.pop(oldest).beyond)
         super().ended(now, run)
 
     def _charge(self, client: str, seconds: float) -> None:
