@@ -64,7 +64,7 @@ def take_environment(command: Any, name: str) -> None:
         known[f"{prefix}{word.upper()}"] = parameter
         parameter.envvar = f"{prefix}{word.upper()}"
         if parameter.multiple:
-            parameter.split_envvar_value = lambda text: [part.strip() for part in text.split(";")]
+            parameter.split_envvar_value = _parts
     parse_args = command.parse_args
 
     def parse_with_places(context: typer.Context, words: list[str]) -> list[str]:
@@ -80,6 +80,10 @@ def take_environment(command: Any, name: str) -> None:
         return left
 
     command.parse_args = parse_with_places
+
+
+def _parts(text: str) -> list[str]:
+    return [part for part in map(str.strip, text.split(";")) if part]
 
 
 def _place(context: typer.Context, parameter: Any) -> str:

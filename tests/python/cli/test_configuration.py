@@ -100,7 +100,7 @@ def test_the_environment_has_the_names_of_the_file(
     monkeypatch.setenv("PRIVET_SERVE_SET", "rounds=log; cores=2")
     monkeypatch.setenv("PRIVET_SERVE_JSON", "true")
     monkeypatch.setenv("PRIVET_SERVE_INPUT_RANGE", "0 1")
-    monkeypatch.setenv("PRIVET_SERVE_OPERATOR", "privet operator;ann")
+    monkeypatch.setenv("PRIVET_SERVE_OPERATOR", "privet operator; ann;")
     # What Kubernetes sets for a Service that is called `privet-serve`.
     for name in ("SERVICE_HOST", "SERVICE_PORT", "SERVICE_PORT_HTTP", "PORT", "PORT_80_TCP_ADDR"):
         monkeypatch.setenv(f"PRIVET_SERVE_{name}", "elsewhere")
