@@ -27,8 +27,8 @@ RETRY_SECONDS = 0.2
 
 REFUSED_SECONDS = 1.0
 """How long a worker is knocked at that refuses connections. It listened before it was leased, so it
-has ended, and the service leases another: whoever knocks on would not come to that one in time. A
-proxy that was refused itself only for a moment does not cost the lease."""
+has ended, and the service leases another: whoever knocks on would not come to that one in time.
+Where it leases no other, as with a proxy that was refused itself, a job knocks again."""
 
 REOPEN_SECONDS = 60.0
 """How long attempts share a store that was opened once."""
@@ -120,7 +120,10 @@ class WorkerClient:
 
 
 class Attempt:
-    """One job at a worker. `fetch`, `prepare` and `infer` block; any thread may call `stop`."""
+    """One job at a worker. `fetch`, `prepare` and `infer` block; any thread may call `stop`.
+
+    It `was_refused` if the worker refused connections until it was left.
+    """
 
     def __init__(
         self, lease: Lease, worker_client: WorkerClient, offer: Offer, terms: Terms
@@ -132,6 +135,7 @@ class Attempt:
         self._lock = threading.Lock()
         self._stopped = False
         self._line: Line | None = None
+        self.was_refused = False
 
     @property
     def fetches(self) -> bool:
@@ -309,5 +313,6 @@ class Attempt:
                 if isinstance(error, NobodyListens):
                     grace = min(grace, REFUSED_SECONDS)
                 if self._stopped or time.monotonic() + RETRY_SECONDS > start + grace:
+                    self.was_refused = isinstance(error, NobodyListens) and not self._stopped
                     raise
                 time.sleep(RETRY_SECONDS)

@@ -25,7 +25,14 @@ from privet.errors import (
     Short,
     printable,
 )
-from privet.gateway.attempt import Attempt, Lease, Payload, WorkerClient, read_lease
+from privet.gateway.attempt import (
+    RETRY_SECONDS,
+    Attempt,
+    Lease,
+    Payload,
+    WorkerClient,
+    read_lease,
+)
 from privet.gateway.idle import IDLE_SECONDS
 from privet.gateway.model import Offer, Terms
 from privet.runtime.result import Made, Result, Spent, read_result
@@ -154,7 +161,10 @@ class ClientJob:
         self._executor = executor
         self._trace = tracing.current()
         self._sequence = 0
-        self._begun: set[str] = set()
+        # Until when the service waits for this client at each worker that it leased, and where now.
+        self._begun: dict[str, float] = {}
+        self._leased: set[str] = set()
+        self._stopped = False
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
         self._fatal: PrivetError | None = None
         self._changed = asyncio.Event()
@@ -189,10 +199,11 @@ class ClientJob:
         self._sequence = document["sequence"]
         self.state, self.outcome = str(document["state"]), document["outcome"]
         self.reason = printable(str(document["reason"]))
-        for entry in document["go"]:
-            lease = read_lease(entry)
+        leases = [read_lease(entry) for entry in document["go"]]
+        self._leased = {lease.job for lease in leases}
+        for lease in leases:
             if lease.job not in self._begun:
-                self._begun.add(lease.job)
+                self._begun[lease.job] = self.updated_at + lease.grace
                 self._begin(lease)
         self._changed.set()
 
@@ -205,6 +216,7 @@ class ClientJob:
 
     async def stop(self) -> None:
         """Breaks off all attempts, and waits until they are over."""
+        self._stopped = True
         for attempt in self.attempts:
             attempt.stop()
         while self._attempts:
@@ -243,6 +255,12 @@ class ClientJob:
         attempt = Attempt(lease, self._executor.worker_client, self.offer, self.terms)
         self._attempts[attempt] = asyncio.create_task(self._run(attempt))
 
+    def _begin_again(self, lease: Lease) -> None:
+        """Knocks again at a worker that refused connections, unless the service gave it up."""
+        is_due = asyncio.get_running_loop().time() < self._begun.get(lease.job, 0.0)
+        if is_due and lease.job in self._leased and not (self.is_over or self._stopped):
+            self._begin(lease)
+
     async def _run(self, attempt: Attempt) -> None:
         lease = attempt.lease
         try:
@@ -259,6 +277,9 @@ class ClientJob:
         except PrivetError as error:
             self.error = error
             _log.info("attempt %s failed: %s", attempt.lease.job, error)
+            if attempt.was_refused:
+                again = asyncio.get_running_loop().call_later
+                again(RETRY_SECONDS, self._begin_again, lease)
             # Other failures of a link or a peer are for the service to judge: it may run it again.
             # Of a service that is gone nobody speaks any more, whoever has its workers' ports now.
             is_of_peer = isinstance(error, PeerError)

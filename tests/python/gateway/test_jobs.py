@@ -8,7 +8,14 @@ from typing import Any, cast
 
 import pytest
 
-from privet.errors import JobFailed, LinkError, MaterialError, PeerMisbehaved, PrivetError
+from privet.errors import (
+    JobFailed,
+    LinkError,
+    MaterialError,
+    NobodyListens,
+    PeerMisbehaved,
+    PrivetError,
+)
 from privet.gateway import jobs
 from privet.gateway.jobs import Request
 
@@ -19,6 +26,7 @@ class Attempt:
     def __init__(self, lease: Any, *_: Any) -> None:
         self.lease = lease
         self.stopped = asyncio.Event()
+        self.was_refused = False
 
     def stop(self) -> None:
         self.stopped.set()
@@ -90,5 +98,54 @@ def test_who_has_the_port_of_a_worker_of_a_service_that_is_gone_does_not_speak_f
         with pytest.raises(ends):
             async with asyncio.timeout(10):
                 await request.results()
+
+    asyncio.run(act())
+
+
+LEASE = {
+    "phase": "prepare",
+    "host": "here",
+    "port": 1,
+    "program": "p",
+    "suite": "gmw",
+    "material": None,
+    "grace": 15.0,
+    "seconds": 60.0,
+    "dealer": None,
+}
+
+
+@pytest.mark.parametrize(
+    ("leased", "grace", "tries"), [(True, 15.0, 4), (False, 15.0, 1), (True, 0.1, 1)]
+)
+def test_a_worker_that_refuses_connections_is_knocked_at_again_while_it_is_leased(
+    monkeypatch: pytest.MonkeyPatch, leased: bool, grace: float, tries: int
+) -> None:
+    """As one behind a proxy that starts anew. In between, the service is heard."""
+    heard: list[str] = []
+
+    class Refused(Executor):
+        async def prepare(self, attempt: Attempt) -> str:
+            heard.append("try")
+            attempt.was_refused = heard.count("try") < 4
+            raise NobodyListens("nothing listens there")
+
+    monkeypatch.setattr(jobs, "Attempt", Attempt)
+    monkeypatch.setattr(jobs, "RETRY_SECONDS", 0.02)
+    if grace < 1.0:
+        monkeypatch.setattr(jobs, "RETRY_SECONDS", 0.15)
+
+    async def act() -> None:
+        none = cast(Any, SimpleNamespace())
+        request = Request("a", none, none, cast(Any, Refused(0.0)), [none], lambda _: None)
+        request.on_waiting(lambda: heard.append("waits"))
+        words = {"state": "preparing", "outcome": None, "reason": ""}
+        lease = {**LEASE, "job": "a/pre#1", "grace": grace}
+        request.update({**words, "sequence": 1, "go": [lease]})
+        if not leased:
+            request.update({**words, "sequence": 2, "go": []})
+        await asyncio.sleep(0.4)
+        assert heard == ["try", "waits"] * tries
+        await request.stop()
 
     asyncio.run(act())
