@@ -1,5 +1,6 @@
 //! One attempt at a job: a session with a worker, on which material is made or used.
 
+use std::cell::Cell;
 use std::sync::atomic::Ordering;
 use std::thread::sleep;
 use std::time::{Duration, Instant};
@@ -20,8 +21,8 @@ const DEALER_NAME: &str = "privet-dealer";
 const RETRY: Duration = Duration::from_millis(200);
 
 /// How long a worker is knocked at that refuses connections. It listened before it was leased, so it has ended, and the service
-/// leases another: whoever knocks on would not come to that one in time. A proxy that was refused itself only for a moment does
-/// not cost the lease.
+/// leases another: whoever knocks on would not come to that one in time. Where it leases no other, as with a proxy that was
+/// refused itself, this one is knocked at again.
 const REFUSED: Duration = Duration::from_secs(1);
 
 /// How long material may take to be stored here after the service has stored its half.
@@ -41,7 +42,7 @@ pub(crate) struct Lease {
     program: String,
     suite: String,
     material: Option<String>,
-    grace: f64,
+    pub(crate) grace: f64,
     seconds: f64,
     #[serde(default, deserialize_with = "maybe_printable")]
     dealer: Option<String>,
@@ -59,6 +60,8 @@ pub(crate) struct Attempt<'a> {
     pub(crate) plan: &'a dyn SuitePlan,
     pub(crate) lease: &'a Lease,
     pub(crate) is_unprepared: bool,
+    /// Whether the worker refused connections until it was left.
+    pub(crate) was_refused: Cell<bool>,
 }
 
 impl Attempt<'_> {
@@ -148,6 +151,7 @@ impl Attempt<'_> {
                     let is_refused = matches!(error, privet_channel::Io::ConnectionRefused { .. });
                     let time = if is_refused { grace.min(REFUSED) } else { grace };
                     if start.elapsed() + RETRY >= time {
+                        self.was_refused.set(is_refused);
                         return Err(privet_channel::Error::Io(error).into());
                     }
                     sleep(RETRY);
@@ -221,8 +225,11 @@ mod tests {
             lease[name] = value.clone();
         }
         let lease: Lease = serde_json::from_value(lease).unwrap();
-        let attempt = Attempt { client: client.shared(), plan: &*plan, lease: &lease, is_unprepared };
-        attempt.run(payload).expect_err("nobody listens")
+        let was_refused = Cell::new(false);
+        let attempt = Attempt { client: client.shared(), plan: &*plan, lease: &lease, is_unprepared, was_refused };
+        let error = attempt.run(payload).expect_err("nobody listens");
+        assert_eq!(attempt.was_refused.get(), matches!(error, Error::Link(_)), "{error}");
+        error
     }
 
     #[test]

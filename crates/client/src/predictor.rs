@@ -3,10 +3,11 @@
 //! The service leases a worker when a job can run, and this client comes and does its own half. Another lease follows when the
 //! service runs a job again after a failure that was not this side's.
 
-use std::collections::HashSet;
+use std::cell::Cell;
+use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use privet_channel::Link;
 use privet_prg::Prg;
@@ -246,25 +247,35 @@ impl Predictor {
         payload: Option<&[Vec<i64>]>,
     ) -> Result<Option<crate::attempt::Spent>, Error> {
         let (client, mut seen) = (&self.described().client, admitted.saturating_sub(1));
-        let (mut begun, mut met) = (HashSet::new(), None);
+        // Since when a worker is known, and whether all is done that there is to do with it.
+        let mut begun: HashMap<String, (Instant, bool)> = HashMap::new();
+        let (mut met, mut hold) = (None, HOLD);
         loop {
-            let job: Job = match client.calls.get(&format!("/v2/jobs/{id}?wait={}&seen={seen}", HOLD.as_secs()), HOLD) {
+            let address = format!("/v2/jobs/{id}?wait={}&seen={seen}", hold.as_secs());
+            let job: Job = match client.calls.get(&address, hold) {
                 Ok(job) => job,
                 Err(Error::Misuse(reason)) => return Err(failed(id, "failed", reason, true)),
                 Err(error) => return Err(error),
             };
-            seen = job.sequence;
+            (seen, hold) = (job.sequence, HOLD);
             for lease in job.go {
-                if !begun.insert(lease.job.clone()) {
+                let (since, is_done) = begun.entry(lease.job.clone()).or_insert((Instant::now(), false));
+                if std::mem::replace(is_done, true) {
                     continue;
                 }
-                let attempt =
-                    Attempt { client, plan: &*self.0.plan, lease: &lease, is_unprepared: self.0.suite.is_unprepared };
+                let (plan, is_unprepared) = (&*self.0.plan, self.0.suite.is_unprepared);
+                let attempt = Attempt { client, plan, lease: &lease, is_unprepared, was_refused: Cell::new(false) };
                 match attempt.run(payload) {
                     Ok(Some(spent)) => return Ok(Some(spent)),
                     Ok(None) => {}
                     // The service judges it, and may run the job again.
-                    Err(error) if error.may_pass() => met = Some(error),
+                    Err(error) if error.may_pass() => {
+                        met = Some(error);
+                        if attempt.was_refused.get() && since.elapsed().as_secs_f64() < lease.grace {
+                            // If the service has leased no other meanwhile, this one is there still.
+                            (*is_done, hold) = (false, Duration::ZERO);
+                        }
+                    }
                     Err(error) => return Err(error),
                 }
             }
