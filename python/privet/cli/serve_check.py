@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 from collections.abc import Sequence
@@ -53,13 +54,16 @@ def _check_folder(folder: Path, what: str) -> None:
 
 def _check_addresses(addresses: Sequence[tuple[str, int]]) -> None:
     """Whether all addresses can be had, at the same time."""
-    for place, (host, port) in enumerate(addresses):
-        if port and (host, port) in addresses[:place]:
-            raise Misuse(
-                f"{host}:{port} is to serve for two things: the control plane, probes and each "
-                "worker need a port of their own"
-            )
     with ExitStack() as stack:
-        for host, port in addresses:
+        for place, (host, port) in enumerate(addresses):
             family = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0][0]
-            stack.enter_context(socket.create_server((host, port), family=family))
+            try:
+                stack.enter_context(socket.create_server((host, port), family=family))
+            except OSError as error:
+                is_own = port in {taken for _, taken in addresses[:place]}
+                if error.errno != errno.EADDRINUSE or not is_own:
+                    raise
+                raise Misuse(
+                    f"{host}:{port} is to serve for two things: the control plane, probes and each "
+                    "worker need a port of their own"
+                ) from error

@@ -202,6 +202,7 @@ def test_check_looks_at_all_addresses_files_and_keys(
             assert "in use" in message(1)
     for answer in (message(probe=f"{place}{control}"), message(first_port=control - 1)):
         assert f"{place}{control} is to serve for two things" in answer
+    assert f"0.0.0.0:{control} is to serve for two things" in message(probe=f"0.0.0.0:{control}")
     assert "none beyond 65535" in message(first_port=65_535)
     assert "is not HOST:PORT" in message(dealer="nowhere")
     assert "its folder is not there" in message(audit=tmp_path / "none" / "audit.log")
