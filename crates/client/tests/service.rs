@@ -1,9 +1,11 @@
 //! The client before a real service, `privet serve` and `privet dealer` of the environment that `make setup` makes.
 
 use std::io::{BufRead, BufReader, Write};
+use std::net::{TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
+use std::thread;
+use std::time::{Duration, Instant};
 
 use privet_client::{Client, ClientBuilder, Credentials, Error, Fss, Prediction, Suite, Tensor, Truncation};
 use serde::Deserialize;
@@ -88,7 +90,8 @@ struct Scene {
 }
 
 impl Scene {
-    fn start() -> Self {
+    /// With more options of the service.
+    fn start(more: &[&str]) -> Self {
         let folder = tempfile::tempdir().expect("a folder");
         let place = |name: &str| folder.path().join(name).to_str().expect("text").to_owned();
         let keys = place("keys");
@@ -100,6 +103,7 @@ impl Scene {
         let mut words =
             vec!["serve", model, "--name", "digits", "--keys", &keys, "--state", &state, "--dealer", &dealt_at];
         words.extend(["--listen", "127.0.0.1:0", "--input-range", "0", "1", "--cores", "1"]);
+        words.extend(more);
         let mut service = Running::start(&words);
         let url = format!("https://{}", service.address());
         service.next(); // the models are loaded
@@ -142,7 +146,7 @@ fn logits(prediction: &Prediction) -> &[f64] {
 
 #[test]
 fn a_rust_client_asks_a_service_in_each_suite() {
-    let (scene, digit) = (Scene::start(), Digit::read());
+    let (scene, digit) = (Scene::start(&[]), Digit::read());
     let input = digit.input();
 
     let first = scene.program("gmw", &digit);
@@ -188,6 +192,27 @@ fn a_rust_client_asks_a_service_in_each_suite() {
     });
 
     refusals(&scene, &client);
+}
+
+/// As behind a proxy that starts anew.
+#[test]
+fn a_worker_that_refuses_connections_for_seconds_is_reached_then() {
+    let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let (number, digit) = (port.to_string(), Digit::read());
+    let scene = Scene::start(&["--data-host", "127.0.0.1", "--advertise", "127.0.0.2", "--first-port", &number]);
+    let start = Instant::now();
+    thread::spawn(move || {
+        thread::sleep(Duration::from_secs(3));
+        for near in TcpListener::bind(("127.0.0.2", port)).unwrap().incoming() {
+            let (near, far) = (near.unwrap(), TcpStream::connect(("127.0.0.1", port)).unwrap());
+            let back = (far.try_clone().unwrap(), near.try_clone().unwrap());
+            for (mut from, mut to) in [(near, far), back] {
+                thread::spawn(move || std::io::copy(&mut from, &mut to));
+            }
+        }
+    });
+    digit.check(&scene.program("gmw", &digit));
+    assert!(start.elapsed() > Duration::from_secs(3));
 }
 
 fn refusals(scene: &Scene, client: &Client) {
