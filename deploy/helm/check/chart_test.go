@@ -221,6 +221,7 @@ func TestEveryWorkerHasAPortThatClientsReach(t *testing.T) {
 		4: {},
 		2: {"server": values{"workers": 2.0}},
 		3: {"server": values{"configuration": values{"workers": 3.0}}},
+		5: {"server": values{"workers": 5.0, "configuration": values{"first_port": 7600.0}}},
 	} {
 		manifest, err := render(given)
 		if err != nil {
@@ -242,7 +243,11 @@ func TestEveryWorkerHasAPortThatClientsReach(t *testing.T) {
 				t.Error("who drains is not reached")
 			}
 			for number, port := range service.Spec.Ports {
-				if int(port.Port) != 7480+number {
+				due := 7480 + number
+				if workers == 5 && number > 0 {
+					due = 7599 + number
+				}
+				if int(port.Port) != due {
 					t.Errorf("port %d is %d", number, port.Port)
 				}
 			}
