@@ -25,9 +25,8 @@ from privet.scheduler.snapshot import Running
 #: Clients whose counts are kept although they are no higher than those of the clients served now.
 KEPT = 1024
 
-ACCOUNT_SECONDS = 2.0
-"""An account holds as many core seconds as its client's jobs were estimated to take so far, and at
-most so many."""
+ACCOUNT_SECONDS = 1.0
+"""What an account holds at most, in core seconds."""
 
 WRITTEN_OFF = 0.05
 """With each job an account is written off by this share of the estimate. So a client gets at most
@@ -36,17 +35,15 @@ so much more than its share, and what an account holds once."""
 
 @dataclass(slots=True)
 class Account:
-    """In core seconds: what a client's jobs were `estimated` to take so far, and what they took
-    `beyond` that and the client was not charged with."""
+    """The core seconds that a client's jobs took `beyond` their estimates and that it was not
+    charged with."""
 
-    estimated: float = 0.0
     beyond: float = 0.0
 
     def enter(self, estimate: float, taken: float) -> float:
         """Enters a job; what its client is to be charged beyond the estimate."""
-        self.estimated += estimate
         beyond = self.beyond + taken - estimate
-        held = min(max(beyond, 0.0), self.estimated, ACCOUNT_SECONDS)
+        held = min(max(beyond, 0.0), ACCOUNT_SECONDS)
         self.beyond = max(0.0, held - WRITTEN_OFF * estimate)
         return beyond - held
 
