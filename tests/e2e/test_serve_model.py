@@ -278,10 +278,11 @@ def test_a_level_is_kept_and_refilled(scene: Scene) -> None:
     with running(*keep) as keeping:
         full = keeping.until(ready(2))
         assert (full["event"], full["model"], full["wanted"]) == ("levels", MODEL, 2)
-        # The service may have heard of an entry before its record is written here.
+        # The service may have heard of an entry before its record is written here, and until then
+        # the room counts that is reserved for it.
         files = {path: path.stat().st_size for path in scene.files("ready")}
         materials = [size for path, size in files.items() if path.suffix == ".material"]
-        assert sum(materials) <= full["bytes"] <= sum(files.values())
+        assert sum(materials) <= full["bytes"] <= 1.01 * sum(files.values())
 
         assert scene.infer()["offline"] is None
         start = time.monotonic()

@@ -61,11 +61,14 @@ def test_an_inference_without_material_leaves_nothing_to_be_used_again(
             party[victim].kill()
             party["client"].kill()
             assert stage.tap.quiet(SOON), "a party still waits for one that was killed"
-            assert kept(stage) == []
+            # A file that was being written is no entry, and goes when the store is opened again.
+            partials = [path for path in kept(stage) if path.suffix == ".partial"]
+            assert set(kept(stage)) <= set(partials)
             if victim == "server":
                 party["server"] = stage.start_server()
             party["client"] = stage.start_client()
             undisturbed()
+            assert not any(path.exists() for path in partials)
         assert cut >= KILLS // 2
         ledger = stage.audit()
         assert len(ledger.uses) == 3 + 2 * KILLS
