@@ -69,15 +69,15 @@ def take_environment(command: Any, name: str) -> None:
 
     def parse_with_places(context: typer.Context, words: list[str]) -> list[str]:
         try:
-            left = list(parse_args(context, words))
+            remaining = list(parse_args(context, words))
         except typer.BadParameter as error:
             error.message += _place(context, error.param)
             raise
         for variable in () if context.resilient_parsing else os.environ:
-            rest = variable.removeprefix(prefix)
-            if rest != variable and variable not in known and not _LINKS.fullmatch(rest):
+            word = variable.removeprefix(prefix)
+            if word != variable and variable not in known and not _LINKS.fullmatch(word):
                 raise Misuse(f"the variable {variable} is not known; known are {', '.join(known)}")
-        return left
+        return remaining
 
     command.parse_args = parse_with_places
 
