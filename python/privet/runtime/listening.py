@@ -152,7 +152,8 @@ class Listening:
     """Accepts connections at a port; each gets a protocol that `factory` makes.
 
     With `tls`, the protocol is given a connection once its handshake is done. `listen` gives the
-    address; `close` ends listening, and what is under way before a protocol knows of it.
+    address; `close` ends listening, and what is under way before a protocol knows of it. `count` is
+    called with how each handshake ended: `done`, or one of a few words for why it failed.
     """
 
     def __init__(
@@ -160,8 +161,10 @@ class Listening:
         factory: Callable[[], asyncio.BaseProtocol],
         tls: WrapsTls | None,
         bounds: Bounds | None = None,
+        count: Callable[[str], None] = lambda outcome: None,
     ) -> None:
         self._factory = factory
+        self._count = count
         self._tls = tls
         self.bounds = bounds or Bounds.of_process()
         self._listener: socket.socket | None = None
@@ -269,12 +272,17 @@ class Listening:
                 )
         except asyncio.CancelledError:
             connection.close()
+            self._count("given up")
         except OSError as error:
             connection.close()
             # Whoever leaves without a word measured the way here, or is the probe of a balancer.
             left = isinstance(error, ConnectionResetError)
-            if not left or handshake is None or handshake.was_heard:
-                self._tell_failed(address, _reason(error))
+            if left and handshake is not None and not handshake.was_heard:
+                self._count("silent")
+                return
+            outcome, reason = _failure(error)
+            self._count(outcome)
+            self._tell_failed(address, reason)
 
     def refuses(self, transport: asyncio.BaseTransport) -> bool:
         """Whether a connection from before the authorities changed is of a peer whose authority is
@@ -283,6 +291,15 @@ class Listening:
         if not isinstance(self._tls, RenewedTls) or link is None or self._tls.is_current(link):
             return False
         return self._tls.refuses(chain_of(link)) is not None
+
+    def takes(self, client: str, transport: asyncio.BaseTransport) -> bool:
+        """Whether a connection goes on whose handshake is done; its client has a place then."""
+        # The handshake may have begun before the authorities changed.
+        outcome = "certificate" if self.refuses(transport) else "done"
+        if outcome == "done" and not self.admit(client):
+            outcome = "no place"
+        self._count(outcome)
+        return outcome == "done"
 
     def _cut_soon(self) -> None:
         if self._loop is not None:
@@ -394,16 +411,17 @@ class _Handshake:
         return link
 
 
-def _reason(error: OSError) -> str:
-    """Why a handshake failed, in words that quote nothing of the peer's."""
+def _failure(error: OSError) -> tuple[str, str]:
+    """Why a handshake failed: in a word, and in a sentence that quotes nothing of the peer's."""
     if isinstance(error, ssl.SSLCertVerificationError):
-        return f"the client's certificate is refused: {error.verify_message}"
+        return "certificate", f"the client's certificate is refused: {error.verify_message}"
     if isinstance(error, ssl.SSLError):
-        return str(error.reason or "no TLS").lower().replace("_", " ")
+        reason = str(error.reason or "no TLS").lower().replace("_", " ")
+        return "certificate" if reason.endswith("a certificate") else "tls", reason
     if isinstance(error, ConnectionAbortedError):
         # So asyncio calls a handshake that reached its limit of time.
-        return "it took too long"
-    return "the connection broke off"
+        return "timed out", "it took too long"
+    return "broken off", "the connection broke off"
 
 
 class _Counted(asyncio.Protocol):
@@ -418,8 +436,7 @@ class _Counted(asyncio.Protocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         client = peer_of(transport)
         self.transport = cast(asyncio.Transport, transport)
-        # Its handshake may have begun before the authorities changed.
-        if self._listening.refuses(transport) or not self._listening.admit(client):
+        if not self._listening.takes(client, transport):
             self.transport.abort()
             return
         self._client = client

@@ -129,11 +129,12 @@ async def serving(
     shutdown: float,
     bounds: Bounds | None = None,
     cancel: bool = False,
+    count: Callable[[str], None] = lambda outcome: None,
 ) -> AsyncIterator[tuple[str, int]]:
     """Serves an application meanwhile; gives the address. Calls under way at the end have
     `shutdown` seconds; with `cancel`, a call ends when its client goes. Once `tls` was renewed, a
-    connection from before ends with its next answer. Raises `OSError` if the address cannot be
-    had."""
+    connection from before ends with its next answer. `count` is called with the outcome of each
+    handshake. Raises `OSError` if the address cannot be had."""
     if isinstance(tls, RenewedTls):
         app.on_response_prepare.append(_last_of_old(tls))
     runner = web.AppRunner(
@@ -148,7 +149,7 @@ async def serving(
         options: dict[str, Any] = {"access_log": None, "keepalive_timeout": IDLE_SECONDS}
         return Handler(server, loop=loop, **options)
 
-    listening = Listening(handler, tls, bounds)
+    listening = Listening(handler, tls, bounds, count)
     try:
         yield await listening.listen(host, port)
     finally:

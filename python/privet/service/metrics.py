@@ -92,6 +92,7 @@ class Metrics:
         def histogram(name: str, about: str, *labels: str) -> Histogram:
             return Histogram(f"privet_{name}", about, labels, buckets=SECONDS, registry=registry)
 
+        self._handshakes = counter("handshakes", "TLS handshakes of calls", "outcome")
         self._calls = counter("http_calls", "HTTP calls", "method", "route", "status")
         self._call_seconds = histogram("http_seconds", "Duration of HTTP calls", "route")
         self._refused = counter("rejections", "Calls that were refused", "reason")
@@ -103,6 +104,10 @@ class Metrics:
         self._job_seconds = histogram("job_seconds", "Duration of jobs", "phase", "model", "suite")
         self._job_bytes = counter("job_bytes", "Bytes that jobs sent", "phase", "sender")
         self._material = counter("material", "Material entries", "model", "fate")
+
+    def handshake(self, outcome: str) -> None:
+        """The TLS handshake of a connection for calls has ended."""
+        _child(self._handshakes, outcome).inc()
 
     def call(self, method: str, route: str, status: int, seconds: float) -> None:
         """An HTTP call was answered."""

@@ -229,10 +229,11 @@ async def scene(
     app = make_app(service, gate or Gate())
     task = asyncio.create_task(service.run())
     try:
-        async with serving(app, "127.0.0.1", 0, tls(keys), shutdown=0.1, bounds=connections) as (
-            host,
-            port,
-        ):
+        count = service.metrics.handshake
+        server = serving(
+            app, "127.0.0.1", 0, tls(keys), shutdown=0.1, bounds=connections, count=count
+        )
+        async with server as (host, port):
             try:
                 yield Scene(service, executor, f"{host}:{port}")
             finally:

@@ -293,14 +293,22 @@ def test_a_handshake_has_its_time(
     assert (vars(line)["address"], vars(line)["reason"]) == ("127.0.0.1", "it took too long")
 
 
-def test_who_leaves_without_a_word_is_not_logged_as_a_handshake_that_failed(
+def test_who_leaves_without_a_word_is_counted_and_not_logged_as_a_handshake_that_failed(
     key_folder: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     """As clients do who measure their way to the service, and probes of balancers."""
+    outcomes: list[str] = []
 
     async def main() -> None:
-        app = web.Application()
-        async with serving(app, "127.0.0.1", 0, tls(key_folder), shutdown=0.1) as (_, port):
+        server = serving(
+            web.Application(),
+            "127.0.0.1",
+            0,
+            tls(key_folder),
+            shutdown=0.1,
+            count=outcomes.append,
+        )
+        async with server as (_, port):
             for words in (b"", b"", b"\x16\x03\x01"):
                 _, writer = await asyncio.open_connection("127.0.0.1", port)
                 writer.write(words)
@@ -308,11 +316,15 @@ def test_who_leaves_without_a_word_is_not_logged_as_a_handshake_that_failed(
                 await asyncio.sleep(0.2)
                 if not words:
                     assert not caplog.records
+            nobody = ssl.create_default_context(cafile=str(key_folder / "ca.pem"))
+            for context in (client_tls(key_folder, "client"), nobody):
+                await asyncio.to_thread(healthy, port, context, 5.0)
 
     with caplog.at_level(logging.WARNING):
         asyncio.run(main())
-    (line,) = caplog.records
+    (line,) = caplog.records  # of one address, one a minute
     assert vars(line)["reason"] == "the connection broke off"
+    assert outcomes == ["silent", "silent", "broken off", "done", "certificate"]
 
 
 def test_sighup_ends_no_process_that_reads_files_again_later_or_did_before() -> None:

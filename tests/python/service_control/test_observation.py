@@ -79,6 +79,7 @@ def test_metrics_count_what_happened(folder: Path, key_folder: Path, program: Pa
                 "privet_material_total fate=made model=digits/1": 1,
                 "privet_material_total fate=used model=digits/1": 1,
                 "privet_rejections_total reason=bad request": 1,
+                "privet_handshakes_total outcome=done": 1,
                 "privet_job_bytes_total phase=on sender=server": 2000,
                 "privet_delay_seconds_count model=digits/1": 1,
                 "privet_wait_seconds_count model=digits/1": 1,

@@ -89,8 +89,8 @@ def test_strangers_at_the_probes_leave_files_to_clients(
     shared: list[Bounds] = []
 
     class Seen(listening.Listening):
-        def __init__(self, factory: Any, tls: Any, bounds: Bounds | None = None) -> None:
-            super().__init__(factory, tls, bounds)
+        def __init__(self, *arguments: Any) -> None:
+            super().__init__(*arguments)
             shared.append(self.bounds)
 
     monkeypatch.setattr(http, "Listening", Seen)

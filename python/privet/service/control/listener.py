@@ -63,7 +63,8 @@ async def serve(
             if probe is not None:
                 plain = serving(probe_app(service), *probe, None, shutdown=0.0, bounds=bounds)
                 _log.info("probes", extra={"address": await stack.enter_async_context(plain)})
-            main = serving(app, host, port, tls, shutdown=CLOSING_SECONDS, bounds=bounds)
+            shutdown, count = CLOSING_SECONDS, service.metrics.handshake
+            main = serving(app, host, port, tls, shutdown=shutdown, bounds=bounds, count=count)
             address = await stack.enter_async_context(main)
             try:
                 if not await _started(service, stop):
