@@ -33,29 +33,52 @@ pub fn generate(demand: &Demand, extension: impl Into<Extension>, role: Role) ->
 /// [`crate::Stock::generate`] for one demand after the other with the same [`crate::OtParty`]: those of a row directly, and the last act of
 /// `role` before each row was a receive. What silent OT has left over from a chunk serves the next.
 pub fn generate_in_chunks(rows: &[Vec<Demand>], extension: impl Into<Extension>, role: Role) -> Cost {
-    let chunk = |demand: &Demand| (runs(demand, role.peer()), runs(demand, role));
+    generate_beside(rows, extension, role, None, &|_| Beside::default())
+}
+
+/// What this party does in a slot of [`crate::Stock::generate_beside`]: it sends, and then it receives.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Beside {
+    /// Whether it sends.
+    pub sends: bool,
+    /// Whether it receives.
+    pub receives: bool,
+}
+
+/// As [`generate_in_chunks`], where so much is done in the slots of the demand at `chunk` (its row, and its place in it): of that, rounds
+/// alone are counted here.
+pub fn generate_beside(
+    rows: &[Vec<Demand>],
+    extension: impl Into<Extension>,
+    role: Role,
+    chunk: Option<(usize, usize)>,
+    beside: &dyn Fn(usize) -> Beside,
+) -> Cost {
+    let both = |&(demand, slots): &(Demand, bool)| (runs(&demand, role.peer()), runs(&demand, role), slots);
     // A portion of one-hot vectors ends with a receive.
-    let (mut parted, mut exchanges): (Vec<Vec<Demand>>, _) = (Vec::new(), Cost::default());
-    for row in rows {
+    let (mut parted, mut exchanges): (Vec<Vec<(Demand, bool)>>, _) = (Vec::new(), Cost::default());
+    for (at_row, row) in rows.iter().enumerate() {
         parted.push(Vec::new());
-        for demand in row {
+        for (at, demand) in row.iter().enumerate() {
             let mut parts = parts(demand).into_iter();
-            parted.last_mut().expect("a row").extend(parts.next());
+            parted.last_mut().expect("a row").extend(parts.next().map(|part| (part, chunk == Some((at_row, at)))));
             for (run, part) in demand.one_hots.runs().into_iter().zip(parts) {
-                parted.last_mut().expect("a row").push(part);
+                parted.last_mut().expect("a row").push((part, false));
                 parted.push(Vec::new());
                 exchanges = run.messages().fold(exchanges, |sum, bytes| sum + exchange(bytes));
             }
         }
     }
-    let rows = parted.iter().map(|row| row.iter().map(chunk));
+    let rows = parted.iter().map(|row| row.iter().map(both));
     exchanges
         + match extension.into() {
             Extension::SoftSpoken(field) => {
                 let chunks = rows.flatten();
-                chunks.fold(Cost::default(), |sum, (outgoing, incoming)| sum + soft_spoken(&outgoing, &incoming, field))
+                chunks.fold(Cost::default(), |sum, (outgoing, incoming, _)| {
+                    sum + soft_spoken(&outgoing, &incoming, field)
+                })
             }
-            Extension::Silent(size) => silent(rows, size),
+            Extension::Silent(size) => silent(rows, size, beside),
         }
 }
 
@@ -79,23 +102,30 @@ fn soft_spoken_bytes(count: usize, field: FieldBits) -> u64 {
     (count.div_ceil(128) * 16 * field.sent_blocks()) as u64
 }
 
-fn silent(rows: impl Iterator<Item = impl Iterator<Item = (Vec<Run>, Vec<Run>)>>, size: Size) -> Cost {
+fn silent(
+    rows: impl Iterator<Item = impl Iterator<Item = (Vec<Run>, Vec<Run>, bool)>>,
+    size: Size,
+    beside: &dyn Fn(usize) -> Beside,
+) -> Cost {
     let first = size.ladder()[0];
     let begin = soft_spoken_bytes(first.base(), silent::BASE_FIELD);
     let mut tally = Tally::default();
     let (mut as_sender, mut as_receiver) = (Direction::new(size), Direction::new(size));
     for row in rows {
         tally.received_last();
-        for (outgoing, incoming) in row {
+        for (outgoing, incoming, slots) in row {
             if as_receiver.is_new() && !outgoing.is_empty() {
                 tally.send(begin);
             }
-            for (outgoing, incoming) in batches(&outgoing, &incoming, AHEAD) {
+            for (slot, (outgoing, incoming)) in batches(&outgoing, &incoming, AHEAD).enumerate() {
                 if as_sender.is_new() && !incoming.is_empty() {
                     tally.receive(begin);
                 }
                 as_sender.advance(incoming, |bytes| tally.send(bytes));
                 as_receiver.advance(outgoing, |bytes| tally.receive(bytes));
+                if slots {
+                    tally.turn(beside(slot));
+                }
             }
         }
     }
@@ -152,6 +182,14 @@ impl Tally {
         self.0.bytes_sent += HEADER_BYTES + bytes;
         self.0.messages_sent += 1;
         self.1 = true;
+    }
+
+    /// Counts the round of work that is counted elsewhere.
+    fn turn(&mut self, Beside { sends, receives }: Beside) {
+        self.1 |= sends;
+        if receives {
+            self.0.rounds += u64::from(std::mem::take(&mut self.1));
+        }
     }
 
     fn receive(&mut self, bytes: u64) {

@@ -53,6 +53,7 @@ pub use packed::{Packed, PackedRef, Room, Width};
 pub use party::OtParty;
 pub use privet_channel::Role;
 pub use random::{BitsReceived, BitsSent, PairsReceived, PairsSent};
+pub use schedule::slots;
 pub use silent::{SilentReceiver, SilentSender, Size};
 pub use softspoken::{FieldBits, SoftSpokenReceiver, SoftSpokenSender};
 pub use stock::{Claim, Stock};

@@ -1,6 +1,6 @@
 //! In which portions a demand is made: all lengths and the order of messages depend on the demand alone.
 
-use crate::{Demand, OneHotCounts, Role, Shape, Width, one_hots};
+use crate::{Demand, Extension, OneHotCounts, Role, Shape, Width, one_hots};
 
 /// OTs per message: large enough to amortise, small enough that a message's OTs stay in cache until they are hashed.
 pub(crate) const RUN: usize = 1 << 16;
@@ -63,6 +63,18 @@ pub(crate) fn batches<'a>(
         let received = index.checked_sub(behind).map(|index| batch(outgoing, index));
         (received.unwrap_or_default(), batch(incoming, index))
     })
+}
+
+/// In how many slots of [`crate::Stock::generate_beside`] either party may send what the other answers.
+pub fn slots(demand: &Demand, extension: Extension) -> usize {
+    if !matches!(extension, Extension::Silent(_)) {
+        return 0;
+    }
+    let plain = &parts(demand)[0];
+    let [server, client] = [Role::Server, Role::Client].map(|sender| runs(plain, sender));
+    let counts =
+        [(&server, &client), (&client, &server)].map(|(outgoing, incoming)| batches(outgoing, incoming, AHEAD).count());
+    (counts[0].min(counts[1])).saturating_sub(2)
 }
 
 fn portions(total: usize, most: usize) -> impl Iterator<Item = usize> {

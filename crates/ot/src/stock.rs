@@ -178,12 +178,31 @@ impl Stock {
         channel: &mut Channel,
         demand: &Demand,
     ) -> Result<Self, Error> {
+        Self::generate_beside(spare, party, channel, demand, &mut |_, _| Ok::<_, Error>(()))
+    }
+
+    /// As [`Stock::generate_in`]. `beside` is called after each batch of messages of silent OT, with their number so far, for work of
+    /// its own on the channel, which travels while OTs are made.
+    ///
+    /// Messages have one order in either direction, so there are [`crate::slots`] of them in which it may answer the peer: what it sends
+    /// in slot `i` the peer receives in slot `i + 1`, and what the peer sends there arrives in slot `i + 2`.
+    ///
+    /// # Errors
+    /// As [`Stock::generate`]; those of `beside`.
+    pub fn generate_beside<E: From<Error>>(
+        spare: Self,
+        party: &mut OtParty,
+        channel: &mut Channel,
+        demand: &Demand,
+        beside: &mut dyn FnMut(usize, &mut Channel) -> Result<(), E>,
+    ) -> Result<Self, E> {
         let role = party.role();
         let parts = schedule::parts(demand);
-        let mut ots = Self::transfer(Ots::for_demand(demand, role, spare), party, channel, &parts[0])?;
+        let mut ots = Self::transfer(Ots::for_demand(demand, role, spare), party, channel, &parts[0], beside)?;
         let mut words = Self::empty(role);
         for (run, demand) in demand.one_hots.runs().into_iter().zip(&parts[1..]) {
-            let transferred = Self::transfer(Ots::for_demand(demand, role, words), party, channel, demand)?;
+            let transferred =
+                Self::transfer(Ots::for_demand(demand, role, words), party, channel, demand, &mut |_, _| Ok(()))?;
             words = Self::assemble(role, demand, transferred);
             let vectors = one_hots::grow(channel, role, run, &words)?;
             ots.one_hots[one_hots::index(run.bits)].join(&vectors);
@@ -192,26 +211,33 @@ impl Stock {
     }
 
     /// Makes the OTs of a demand without one-hot vectors in the room of `ots`, where there are none yet.
-    fn transfer(mut ots: Ots, party: &mut OtParty, channel: &mut Channel, demand: &Demand) -> Result<Ots, Error> {
+    fn transfer<E: From<Error>>(
+        mut ots: Ots,
+        party: &mut OtParty,
+        channel: &mut Channel,
+        demand: &Demand,
+        beside: &mut dyn FnMut(usize, &mut Channel) -> Result<(), E>,
+    ) -> Result<Ots, E> {
         let role = party.role();
         let (outgoing, incoming) = (schedule::runs(demand, role.peer()), schedule::runs(demand, role));
         if !outgoing.is_empty() {
             party.begin(channel)?;
         }
-        channel.flush()?;
+        channel.flush().map_err(Error::from)?;
         let ahead = if party.speaks_as_sender() { schedule::AHEAD } else { 0 };
-        for (outgoing, incoming) in schedule::batches(&outgoing, &incoming, ahead) {
+        for (slot, (outgoing, incoming)) in schedule::batches(&outgoing, &incoming, ahead).enumerate() {
             if party.speaks_as_sender() {
                 ots.send(party, channel, incoming)?;
-                channel.flush()?;
+                channel.flush().map_err(Error::from)?;
                 ots.receive(party, channel, outgoing)?;
+                beside(slot, channel)?;
             } else {
                 ots.receive(party, channel, outgoing)?;
-                channel.flush()?;
+                channel.flush().map_err(Error::from)?;
                 ots.send(party, channel, incoming)?;
             }
         }
-        channel.flush()?;
+        channel.flush().map_err(Error::from)?;
         Ok(ots)
     }
 

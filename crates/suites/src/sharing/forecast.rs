@@ -43,6 +43,7 @@ impl Plan {
         // The first chunk is made last; then those for products, of which each but the first follows an exchange.
         let mut chunks: Vec<Demand> = self.stored_chunks().iter().map(|chunk| chunk.demand).collect();
         chunks.rotate_left(1);
+        let first = (0, chunks.len() - 1);
         let mut products = elements::demands(self).into_iter();
         chunks.extend(products.next());
         let demands: Vec<Vec<Demand>> = [chunks].into_iter().chain(products.map(|demand| vec![demand])).collect();
@@ -52,8 +53,9 @@ impl Plan {
         let (offline_rounds, [offline_client, offline_server]) = if self.is_dealt() {
             (1, [0, dealt::SERVER_BYTES])
         } else {
+            let (extension, beside) = (self.extension(), prepare::beside(self, self.extension()));
             let ot = ot_cost::setup()
-                + ot_cost::generate_in_chunks(&demands, self.extension(), Role::Client)
+                + ot_cost::generate_beside(&demands, extension, Role::Client, Some(first), &beside)
                 + elements::cost(self);
             let under_keys = self.encrypted();
             let key = if prepared.is_empty() { 0 } else { Encrypted::keys_bytes(&under_keys) };

@@ -7,7 +7,7 @@
 use std::collections::HashSet;
 
 use super::forecast::stored_bytes;
-use super::{Encrypted, Plan, Step, elements, ops, triples};
+use super::{Encrypted, Plan, Step, elements, ops, prepare, triples};
 use crate::forecast::{Memory, too_little};
 use crate::ops::{Node, last_uses};
 use crate::{Error, bodies};
@@ -157,6 +157,7 @@ impl Plan {
         // A chunk is made in the memory of the one before, and written from there; the first one is made last, in that of all others.
         let writing = if later > 0 { 2 * later + 2 * extension.memory() + growing + masks } else { 0 };
         let making = match self.field() {
+            None if prepare::beside_any(self, extension) => stock + extending + masks + shares + prepared.max(packed),
             None => (stock + extending.max(multiplying)).max(stock + masks + shares + prepared.max(packed)),
             // What threads give back that work in slots is not used again for the rest, nor the other way round.
             Some(_) => stock + extending + masks + shares + prepared + packed,

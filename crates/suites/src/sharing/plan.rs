@@ -473,6 +473,50 @@ mod tests {
         assert_eq!(outputs(&only(false)), outputs(&only(true)));
     }
 
+    /// The client's output for zeros, and its report of the preparation.
+    fn run(fixture: &str, plan: &Plan) -> (Vec<Vec<i64>>, crate::Report) {
+        let weights = Weights::parse(&read(fixture, "weights.safetensors"), plan.program()).expect("its weights");
+        let model = Model::new(weights, plan.standard_workspaces());
+        let input = plan.program().value(plan.program().inputs()[0].value).len();
+        let inputs = [(0..input as i64).map(|at| at % 8192 - 4096).collect()];
+        let (mut near, mut far) = pair();
+        let (mut client_base, mut server_base) = (BaseOts::default(), BaseOts::default());
+        let (mut client_entry, mut server_entry) = (std::io::sink(), std::io::sink());
+        thread::scope(|scope| {
+            let serving = scope.spawn(|| {
+                let (base, entry) = ((plan.extension(), &mut server_base), &mut server_entry);
+                let (material, _) =
+                    prepare_server(&mut far, plan, base, &model, None, entry, &mut Silent).expect("material");
+                infer_server(&mut far, plan, &model, material, &mut Vec::new(), &mut Silent).expect("an inference");
+            });
+            let (material, report) =
+                prepare_client(&mut near, plan, &mut client_base, None, &mut client_entry, &mut Silent)
+                    .expect("material");
+            let result = infer_client(&mut near, plan, material, &inputs, &mut Vec::new(), &mut Silent);
+            serving.join().expect("the server");
+            (result.expect("an inference").0, report)
+        })
+    }
+
+    #[test]
+    fn linear_layers_travel_between_batches_of_correlations() {
+        let silent = |extension: &Extension| matches!(extension, Extension::Silent(_));
+        let extensions: Vec<_> = Extension::ALL.into_iter().filter(silent).collect();
+        let beside = plan_of("wide").over(Link::WAN).extending(extensions.clone());
+        // Where so little may be on its way, all layers come afterwards, and one by one.
+        let after = Plan { ahead: 1 << 20, ..plan_of("wide").over(Link::WAN).extending(extensions) };
+        let outputs = [&beside, &after].map(|plan| {
+            let (outputs, report) = run("wide", plan);
+            let (forecast, total) = (plan.forecast(), report.total);
+            assert_eq!((total.bytes_sent, total.rounds), (forecast.offline_bytes_client, forecast.offline_rounds));
+            assert_eq!(total.bytes_received, forecast.offline_bytes_server);
+            (outputs, report.layers.iter().position(|layer| layer.name == "correlations"))
+        });
+        assert_eq!(outputs[0].0, outputs[1].0);
+        // Behind the keys and what layers send and receive, or before.
+        assert_eq!([outputs[0].1, outputs[1].1], [Some(17), Some(0)]);
+    }
+
     #[test]
     fn outputs_show_a_sign_that_is_wrongly_trusted() {
         assert_eq!(outputs(&plan()).len(), 1);

@@ -1,19 +1,23 @@
 //! The offline job: linear layers and products of matrices on random masks under BFV, and correlations from OT.
 //!
-//! The parties make correlations, and by some of them products of single masks; the client then sends its public keys and the
-//! encrypted masks of all layers and products before it reads the first reply, as far as [`AHEAD`] lets it. So the whole job takes a
-//! handful of rounds, whatever the depth of the model. In the one-shot mode it is the correlations alone.
+//! The parties make correlations, and by some of them products of single masks. Silent OT computes much and sends little, and linear
+//! layers the other way round, so layers travel between its batches ([`groups`]). Where there are too few batches, the client sends the
+//! encrypted masks of all layers afterwards, as it does with those of products, before it reads the first reply, as far as [`AHEAD`] lets
+//! it. Its public keys come before the first layer. In the one-shot mode the job is the correlations alone.
 
 use std::io::Write;
+use std::ops::Range;
 use std::sync::Arc;
+use std::time::{Duration, Instant};
 
 use privet_channel::{Channel, Cost};
-use privet_ot::{BaseOts, Extension, OtParty, Role, Stock};
+use privet_ot::cost::Beside;
+use privet_ot::{BaseOts, Extension, OtParty, Role, Stock, slots};
 use privet_prg::Prg;
 use privet_ring::Modulus;
 
 use super::elements::{Elements, Factors};
-use super::encrypted::{ClientKeys, ServerKeys};
+use super::encrypted::{ClientKeys, ServerKeys, Transformed};
 use super::material::unwritten;
 use super::plan::LinearLayer;
 use super::{Correlated, Encrypted, KeptClient, KeptServer, Material, Model, Plan, Triples, elements, making};
@@ -56,16 +60,57 @@ fn homomorphic_costs(plan: &Plan) -> Vec<Cost> {
     layers.chain(plan.matrices().map(privet_linear::Triples::cost)).collect()
 }
 
-/// How often the client turns from sending masks to opening replies.
+/// The layers under BFV that travel in each slot between the batches of OTs of the first chunk, by this extension: all or none, as many in
+/// each as in the others. Of three groups something may be on its way.
+fn groups(plan: &Plan, extension: Extension) -> Vec<Range<usize>> {
+    let costs: Vec<Cost> = plan.encrypted_linear().map(|layer| layer.plan.cost()).collect();
+    let count = slots(&plan.stored_chunks()[0].demand, extension).min(costs.len());
+    let groups: Vec<_> = (0..count).map(|at| at * costs.len() / count..(at + 1) * costs.len() / count).collect();
+    let bytes = |group: &Range<usize>| {
+        costs[group.clone()].iter().map(|cost| cost.bytes_sent + cost.bytes_received).sum::<u64>()
+    };
+    let fits = groups.windows(3).all(|groups| groups.iter().map(bytes).sum::<u64>() <= plan.ahead);
+    if fits && groups.len() >= 3 { groups } else { Vec::new() }
+}
+
+/// Whether layers travel between the batches of this extension.
+pub(super) fn beside_any(plan: &Plan, extension: Extension) -> bool {
+    !groups(plan, extension).is_empty()
+}
+
+/// Whether the client sends and receives in the slots of its [`groups`], in those of `extension`.
+pub(super) fn beside(plan: &Plan, extension: Extension) -> impl Fn(usize) -> Beside {
+    let (groups, costs) = (groups(plan, extension), homomorphic_costs(plan));
+    move |slot| {
+        let any = |slot: Option<usize>, bytes: fn(&Cost) -> u64| {
+            let group = slot.and_then(|slot| groups.get(slot)).cloned().unwrap_or_default();
+            costs[group].iter().any(|cost| bytes(cost) > 0)
+        };
+        let (sends, receives) = (Some(slot), slot.checked_sub(2));
+        Beside { sends: any(sends, |cost| cost.bytes_sent), receives: any(receives, |cost| cost.bytes_received) }
+    }
+}
+
+/// How often the client turns from sending masks to opening replies once the correlations are made.
 pub(super) fn homomorphic_rounds(plan: &Plan) -> u64 {
     let costs = homomorphic_costs(plan);
-    let mut turns = turns(&costs, plan.ahead);
+    let mut turns = later_turns(plan, plan.extension());
     // The replies to kept weights are the client's: it opens none.
     turns.retain(|turn| match *turn {
         Turn::Encrypt(at) => costs[at].bytes_sent > 0,
         Turn::Decrypt(at) => costs[at].bytes_received > 0,
     });
     turns.windows(2).filter(|pair| matches!(pair, [Turn::Encrypt(_), Turn::Decrypt(_)])).count() as u64
+}
+
+/// The client's turns once the correlations are made by this extension.
+fn later_turns(plan: &Plan, extension: Extension) -> Vec<Turn> {
+    let (costs, first) = (homomorphic_costs(plan), groups(plan, extension).last().map_or(0, |group| group.end));
+    let shift = |turn| match turn {
+        Turn::Encrypt(at) => Turn::Encrypt(first + at),
+        Turn::Decrypt(at) => Turn::Decrypt(first + at),
+    };
+    turns(&costs[first..], plan.ahead).into_iter().map(shift).collect()
 }
 
 /// The client's side; `base` says how oblivious transfers begin, `kept` has the weights that a plan wants kept, and what comes before the
@@ -77,72 +122,129 @@ pub fn prepare_client(
     channel: &mut Channel,
     plan: &Plan,
     base: &mut BaseOts,
-    mut kept: Option<KeptClient>,
+    kept: Option<KeptClient>,
     entry: &mut dyn Write,
     observer: &mut dyn Observer,
 ) -> Result<(Material, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
-    let layers: Vec<&LinearLayer> = plan.encrypted_linear().collect();
-    let turns = turns(&homomorphic_costs(plan), plan.ahead);
-    let total = turns.len() + 2;
+    let (extension, count) = (plan.extension(), homomorphic_costs(plan).len());
+    let groups = groups(plan, extension);
+    let mut progress = Progress { observer, done: 0, total: 2 * count + 1 };
     let mut prg = Prg::from_os()?;
     let masks: Vec<Vec<u64>> = plan.masks().iter().map(|&len| mask(&mut prg, len, plan)).collect();
     let mut triples = Triples::new(plan, prg.seed(), Vec::new());
 
-    observer.progress(Phase::Offline, 0, total, "correlations");
+    let mut layers = ClientLayers::new(plan, &masks, kept);
+    progress.begin("correlations");
     let operands = (&triples, Factors::Masks(&masks));
-    let (stock, elements) =
-        correlations(channel, Role::Client, plan, (plan.extension(), base), operands, entry, &mut recorder)?;
-    let under_keys = plan.encrypted();
-    let keys = match (layers.as_slice(), under_keys.as_slice()) {
-        ([], _) | (_, []) => None,
-        _ => {
-            observer.progress(Phase::Offline, 1, total, "keys");
-            Some(recorder.layer("keys", "bfv", channel, |channel| ClientKeys::send(channel, &under_keys, &mut prg))?)
+    let mut beside = |slot: usize, channel: &mut Channel, recorder: &mut Recorder| {
+        let group = |slot: Option<usize>| slot.and_then(|slot| groups.get(slot)).cloned().unwrap_or_default();
+        let turns = group(Some(slot)).map(Turn::Encrypt).chain(group(slot.checked_sub(2)).map(Turn::Decrypt));
+        for turn in turns {
+            progress.begin(layers.name(turn));
+            layers.take(turn, channel, &mut prg, recorder)?;
         }
+        Ok(())
     };
+    let transfers = (extension, base);
+    let (stock, elements) =
+        correlations(channel, (Role::Client, plan), transfers, operands, entry, &mut recorder, &mut beside)?;
     let mut products = making::Client::new(plan, &triples);
-    let mut shares = Vec::with_capacity(layers.len());
-    for (index, turn) in turns.into_iter().enumerate() {
+    for turn in later_turns(plan, extension) {
         let (Turn::Encrypt(at) | Turn::Decrypt(at)) = turn;
-        let operation = match layers.get(at) {
-            Some(layer) => plan.operation(layer.operation),
-            None => products.operation(at - layers.len()),
-        };
-        observer.progress(Phase::Offline, index + 2, total, &operation.name);
-        if let Some(Encrypted::Kept(layer)) = layers.get(at).map(|layer| &layer.plan) {
-            let kept = kept.as_mut().ok_or_else(no_weights)?;
-            match turn {
-                Turn::Encrypt(_) => recorder.layer(&operation.name, "multiply", channel, |channel| {
-                    kept.multiply(channel, plan, (at, layer), layers[at].mask_in(&masks), &mut prg)
-                })?,
-                Turn::Decrypt(_) => shares.push(kept.take(at)),
-            }
+        let Some(at) = at.checked_sub(layers.count()) else {
+            progress.begin(layers.name(turn));
+            layers.take(turn, channel, &mut prg, &mut recorder)?;
             continue;
-        }
-        match (turn, layers.get(at), &keys) {
-            (Turn::Encrypt(_), Some(layer), Some(keys)) => {
-                recorder.layer(&operation.name, "encrypt", channel, |channel| {
-                    let r = layer.mask_in(&masks);
-                    keys.encrypt(channel, &layer.plan, r, plan.options().guard_bits(), &mut prg)
-                })?;
-            }
-            (Turn::Decrypt(_), Some(layer), Some(keys)) => {
-                shares.push(
-                    recorder
-                        .layer(&operation.name, "decrypt", channel, |channel| keys.decrypt(channel, &layer.plan))?,
-                )
-            }
-            (Turn::Encrypt(_), ..) => products.encrypt(at - layers.len(), channel, &mut prg, &mut recorder)?,
-            (Turn::Decrypt(_), ..) => products.decrypt(at - layers.len(), channel, &mut recorder)?,
+        };
+        progress.begin(&products.operation(at).name);
+        match turn {
+            Turn::Encrypt(_) => products.encrypt(at, channel, &mut prg, &mut recorder)?,
+            Turn::Decrypt(_) => products.decrypt(at, channel, &mut recorder)?,
         }
     }
-    let matrices = products.finish();
+    let (matrices, shares) = (products.finish(), layers.shares);
     triples.shares = making::in_order(plan, elements.products, matrices);
     let shares = in_order(plan, shares, elements.layers);
-    observer.progress(Phase::Offline, total, total, "");
+    progress.begin("");
     let correlated = Correlated::Stock(Box::new(stock), None);
     Ok((Material { masks, shares, triples, correlated }, recorder.finish(channel)))
+}
+
+/// The steps of a preparation that an observer hears of.
+struct Progress<'a> {
+    observer: &'a mut dyn Observer,
+    done: usize,
+    total: usize,
+}
+
+impl Progress<'_> {
+    /// A step begins; none is left where `name` is empty.
+    fn begin(&mut self, name: &str) {
+        self.observer.progress(Phase::Offline, self.done, self.total, name);
+        self.done += 1;
+    }
+}
+
+/// The client's side of linear layers under BFV: its keys, and its shares so far.
+struct ClientLayers<'a> {
+    plan: &'a Plan,
+    layers: Vec<&'a LinearLayer>,
+    masks: &'a [Vec<u64>],
+    keys: Option<ClientKeys>,
+    kept: Option<KeptClient>,
+    shares: Vec<Vec<u64>>,
+}
+
+impl<'a> ClientLayers<'a> {
+    fn new(plan: &'a Plan, masks: &'a [Vec<u64>], kept: Option<KeptClient>) -> Self {
+        Self { plan, layers: plan.encrypted_linear().collect(), masks, keys: None, kept, shares: Vec::new() }
+    }
+
+    fn count(&self) -> usize {
+        self.layers.len()
+    }
+
+    fn name(&self, turn: Turn) -> &'a str {
+        let (Turn::Encrypt(at) | Turn::Decrypt(at)) = turn;
+        &self.plan.operation(self.layers[at].operation).name
+    }
+
+    /// Takes the next turn; the keys go before the first layer that needs them.
+    fn take(&mut self, turn: Turn, channel: &mut Channel, prg: &mut Prg, recorder: &mut Recorder) -> Result<(), Error> {
+        let (name, plan) = (self.name(turn), self.plan);
+        let (Turn::Encrypt(at) | Turn::Decrypt(at)) = turn;
+        let layer = self.layers[at];
+        if let Encrypted::Kept(kept_layer) = &layer.plan {
+            let kept = self.kept.as_mut().ok_or_else(no_weights)?;
+            return match turn {
+                Turn::Encrypt(_) => recorder.layer(name, "multiply", channel, |channel| {
+                    kept.multiply(channel, plan, (at, kept_layer), layer.mask_in(self.masks), prg)
+                }),
+                Turn::Decrypt(_) => {
+                    self.shares.push(kept.take(at));
+                    Ok(())
+                }
+            };
+        }
+        if self.keys.is_none() {
+            let under_keys = plan.encrypted();
+            let send = |channel: &mut Channel| ClientKeys::send(channel, &under_keys, prg);
+            self.keys = Some(recorder.layer("keys", "bfv", channel, send)?);
+        }
+        let keys = self.keys.as_ref().expect("sent above");
+        match turn {
+            Turn::Encrypt(_) => recorder.layer(name, "encrypt", channel, |channel| {
+                let r = layer.mask_in(self.masks);
+                keys.encrypt(channel, &layer.plan, r, plan.options().guard_bits(), prg)
+            }),
+            Turn::Decrypt(_) => {
+                let decrypt = |channel: &mut Channel| keys.decrypt(channel, &layer.plan);
+                self.shares.push(recorder.layer(name, "decrypt", channel, decrypt)?);
+                Ok(())
+            }
+        }
+    }
 }
 
 fn no_weights() -> Error {
@@ -158,54 +260,99 @@ pub fn prepare_server(
     plan: &Plan,
     (extension, base): (Extension, &mut BaseOts),
     model: &Model,
-    mut kept: Option<KeptServer>,
+    kept: Option<KeptServer>,
     entry: &mut dyn Write,
     observer: &mut dyn Observer,
 ) -> Result<(Material, Report), Error> {
     let mut recorder = Recorder::start(Phase::Offline, channel);
-    let layers = plan.encrypted_linear().count();
-    let total = layers + 1;
+    let groups = groups(plan, extension);
     let mut prg = Prg::from_os()?;
     let mut triples = Triples::new(plan, prg.seed(), Vec::new());
 
-    if layers > 0 {
-        // Weights in another form give way before correlations take their memory.
-        drop(model.transformed(plan)?);
-    }
-    observer.progress(Phase::Offline, 0, total, "correlations");
+    // Weights in another form give way before correlations take their memory.
+    let mut layers = ServerLayers::new(plan, model, kept)?;
+    let mut progress = Progress { observer, done: 0, total: layers.count() + 1 };
+    progress.begin("correlations");
     let operands = (&triples, Factors::Weights(model.weights()));
-    let (stock, elements) =
-        correlations(channel, Role::Server, plan, (extension, base), operands, entry, &mut recorder)?;
-    let under_keys = plan.encrypted();
-    let key = match (layers, under_keys.as_slice()) {
-        (0, _) | (_, []) => None,
-        _ => Some(recorder.layer("keys", "bfv", channel, |channel| ServerKeys::receive(channel, &under_keys))?),
-    };
-    let transformed = if layers == 0 { Arc::default() } else { model.transformed(plan)? };
-    let mut shares = Vec::with_capacity(layers);
-    let weighted = plan.prepared_linear().iter().zip(transformed.iter());
-    for (at, (layer, weights)) in weighted.filter(|(layer, _)| layer.plan.is_encrypted()).enumerate() {
-        let operation = plan.operation(layer.operation);
-        observer.progress(Phase::Offline, at + 1, total, &operation.name);
-        if let Encrypted::Kept(layer) = &layer.plan {
-            let kept = kept.as_mut().ok_or_else(no_weights)?;
-            shares.push(
-                recorder.layer(&operation.name, "open", channel, |channel| kept.share(channel, plan, (at, layer)))?,
-            );
-            continue;
+    let mut beside = |slot: usize, channel: &mut Channel, recorder: &mut Recorder| {
+        for at in slot.checked_sub(1).and_then(|slot| groups.get(slot)).cloned().unwrap_or_default() {
+            progress.begin(layers.name(at));
+            layers.evaluate(at, channel, &mut prg, recorder)?;
         }
-        shares.push(recorder.layer(&operation.name, "evaluate", channel, |channel| {
-            let key = key.as_ref().expect("there are linear layers");
-            key.evaluate(channel, &layer.plan, weights, &mut prg)
-        })?);
+        Ok(())
+    };
+    let transfers = (extension, base);
+    let (stock, elements) =
+        correlations(channel, (Role::Server, plan), transfers, operands, entry, &mut recorder, &mut beside)?;
+    for at in layers.shares.len()..layers.count() {
+        progress.begin(layers.name(at));
+        layers.evaluate(at, channel, &mut prg, &mut recorder)?;
     }
     let matrices = making::evaluate(channel, plan, &triples, &mut prg, &mut recorder)?;
     triples.shares = making::in_order(plan, elements.products, matrices);
-    let shares = in_order(plan, shares, elements.layers);
+    let shares = in_order(plan, layers.shares, elements.layers);
     channel.flush()?;
-    observer.progress(Phase::Offline, total, total, "");
+    progress.begin("");
     let correlated = Correlated::Stock(Box::new(stock), None);
     Ok((Material { masks: Vec::new(), shares, triples, correlated }, recorder.finish(channel)))
+}
+
+/// The server's side of linear layers under BFV: the client's keys, the weights, and its shares so far.
+struct ServerLayers<'a> {
+    plan: &'a Plan,
+    /// Their places among all prepared layers.
+    places: Vec<usize>,
+    transformed: Arc<[Transformed]>,
+    key: Option<ServerKeys>,
+    kept: Option<KeptServer>,
+    shares: Vec<Vec<u64>>,
+}
+
+impl<'a> ServerLayers<'a> {
+    fn new(plan: &'a Plan, model: &Model, kept: Option<KeptServer>) -> Result<Self, Error> {
+        let layers = plan.prepared_linear().iter().enumerate();
+        let places: Vec<usize> =
+            layers.filter(|(_, layer)| layer.plan.is_encrypted()).map(|(place, _)| place).collect();
+        let transformed = if places.is_empty() { Arc::default() } else { model.transformed(plan)? };
+        Ok(Self { plan, places, transformed, key: None, kept, shares: Vec::new() })
+    }
+
+    fn count(&self) -> usize {
+        self.places.len()
+    }
+
+    fn layer(&self, at: usize) -> &'a LinearLayer {
+        &self.plan.prepared_linear()[self.places[at]]
+    }
+
+    fn name(&self, at: usize) -> &'a str {
+        &self.plan.operation(self.layer(at).operation).name
+    }
+
+    /// Answers what the client sent of a layer, after its keys; in order.
+    fn evaluate(
+        &mut self,
+        at: usize,
+        channel: &mut Channel,
+        prg: &mut Prg,
+        recorder: &mut Recorder,
+    ) -> Result<(), Error> {
+        let (name, plan, layer) = (self.name(at), self.plan, self.layer(at));
+        let share = if let Encrypted::Kept(layer) = &layer.plan {
+            let kept = self.kept.as_mut().ok_or_else(no_weights)?;
+            recorder.layer(name, "open", channel, |channel| kept.share(channel, plan, (at, layer)))?
+        } else {
+            if self.key.is_none() {
+                let under_keys = plan.encrypted();
+                let receive = |channel: &mut Channel| ServerKeys::receive(channel, &under_keys);
+                self.key = Some(recorder.layer("keys", "bfv", channel, receive)?);
+            }
+            let (key, weights) = (self.key.as_ref().expect("received above"), &self.transformed[self.places[at]]);
+            recorder.layer(name, "evaluate", channel, |channel| key.evaluate(channel, &layer.plan, weights, prg))?
+        };
+        self.shares.push(share);
+        Ok(())
+    }
 }
 
 /// Shares of all prepared linear layers, of those under BFV and of those by OT.
@@ -215,27 +362,37 @@ fn in_order(plan: &Plan, encrypted: Vec<Vec<u64>>, chosen: Vec<Vec<u64>>) -> Vec
     plan.prepared_linear().iter().map_while(share).collect()
 }
 
-/// Correlations for the first steps of the online job, and this party's parts of products of single masks. Those for later steps go to
-/// `entry` first, chunk by chunk.
+/// Linear layers in a slot between batches of OTs.
+type Layers<'a> = &'a mut dyn FnMut(usize, &mut Channel, &mut Recorder) -> Result<(), Error>;
+
+/// Correlations for the first steps of the online job, `beside` others, and this party's parts of products of single masks. Those for later
+/// steps go to `entry` first, chunk by chunk.
 fn correlations(
     channel: &mut Channel,
-    role: Role,
-    plan: &Plan,
+    (role, plan): (Role, &Plan),
     (extension, base): (Extension, &mut BaseOts),
     (masks, factors): (&Triples, Factors<'_>),
     entry: &mut dyn Write,
     recorder: &mut Recorder,
+    beside: Layers<'_>,
 ) -> Result<(Stock, Elements), Error> {
-    let (mut party, stock) = recorder.layer("correlations", "ot", channel, |channel| {
-        let mut party = OtParty::setup_from(channel, role, extension, base)?;
-        let (chunks, mut stock) = (plan.stored_chunks(), Stock::empty(role));
-        for chunk in &chunks[1..] {
-            stock = Stock::generate_in(stock, &mut party, channel, &chunk.demand)?;
-            stock.write(entry).map_err(unwritten)?;
-        }
-        let stock = Stock::generate_in(stock, &mut party, channel, &chunks[0].demand)?;
-        Ok::<_, Error>((party, stock))
-    })?;
+    let (started, before) = (Instant::now(), channel.cost());
+    let mut party = OtParty::setup_from(channel, role, extension, base)?;
+    let (chunks, mut stock) = (plan.stored_chunks(), Stock::empty(role));
+    for chunk in &chunks[1..] {
+        stock = Stock::generate_in(stock, &mut party, channel, &chunk.demand)?;
+        stock.write(entry).map_err(unwritten)?;
+    }
+    let (mut booked_time, mut booked_cost) = (Duration::ZERO, Cost::default());
+    let mut booked = |slot: usize, channel: &mut Channel| {
+        let (started, before) = (Instant::now(), channel.cost());
+        beside(slot, channel, recorder)?;
+        booked_time += started.elapsed();
+        booked_cost += channel.cost() - before;
+        Ok::<_, Error>(())
+    };
+    let stock = Stock::generate_beside(stock, &mut party, channel, &chunks[0].demand, &mut booked)?;
+    recorder.book("correlations", "ot", started + booked_time, channel.cost() - before - booked_cost);
     if elements::demands(plan).is_empty() {
         return Ok((stock, Elements::default()));
     }
