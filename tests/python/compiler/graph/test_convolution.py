@@ -103,3 +103,20 @@ def test_conv_transpose_of_a_row() -> None:
 def test_conv_of_a_volume(attributes: dict[str, Any], groups: int) -> None:
     operands = [(2, 4, 5, 4, 6), constant(6, 4 // groups, 3, 2, 3), constant(6)]
     check(single("Conv", operands, group=groups, dilations=[1, 2, 1], **attributes))
+
+
+@pytest.mark.parametrize("groups", [1, 2])
+@pytest.mark.parametrize(
+    "attributes",
+    [
+        {"strides": [2, 2, 2]},
+        {"strides": [2, 1, 3], "pads": [1, 0, 2, 1, 1, 3], "output_padding": [1, 0, 2]},
+        {"dilations": [2, 1, 2], "pads": [3, 0, 1, 4, 1, 0]},
+        {"strides": [1, 2, 2], "auto_pad": "SAME_UPPER"},
+        {"strides": [2, 2, 2], "output_shape": [7, 8, 9]},
+    ],
+)
+def test_conv_transpose_of_a_volume(attributes: dict[str, Any], groups: int) -> None:
+    """As V-Net and nnU-Net enlarge volumes."""
+    operands = [(2, 4, 4, 3, 5), constant(4, 3, 2, 3, 2), constant(3 * groups)]
+    check(single("ConvTranspose", operands, group=groups, **attributes))

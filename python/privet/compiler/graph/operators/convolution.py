@@ -18,7 +18,6 @@ from privet.compiler.graph.windows import (
     image_windows,
     spans,
     spatial_of,
-    windows,
 )
 
 
@@ -31,11 +30,17 @@ def conv(site: Site) -> Operand:
     spatial = spatial_of(site, x)
     if weight.ndim != len(x.shape):
         site.refuse(f"weights {list(weight.shape)} on input {list(x.shape)}", "Check the model")
-    if len(spatial) == 3:
-        return _volume(site, x, weight, bias, spans(site, spatial, weight.shape[2:]))
-    geometry = windows(site, spatial, weight.shape[2:])
-    image = _convolved(site, as_image(site, x), weight, bias, geometry)
-    return from_image(site, image, len(spatial))
+    if len(spatial) > 3:
+        site.refuse(f"it works on {len(spatial)} spatial axes", "Use one to three spatial axes")
+    return _over(site, x, weight, bias, spans(site, spatial, weight.shape[2:]))
+
+
+def _over(site: Site, x: Private, weight: Array, bias: Array | None, axes: list[Span]) -> Private:
+    """A convolution over one to three axes."""
+    if len(axes) == 3:
+        return _volume(site, x, weight, bias, axes)
+    image = _convolved(site, as_image(site, x), weight, bias, image_windows(axes))
+    return from_image(site, image, len(axes))
 
 
 def _convolved(
@@ -68,14 +73,15 @@ def _volume(site: Site, x: Private, weight: Array, bias: Array | None, axes: lis
     return site.emit(op.Transpose((0, 2, 1, 3, 4)), split)
 
 
-@operator("ConvTranspose", restrictions="1-D and 2-D; weights and bias constant")
+@operator("ConvTranspose", restrictions="1-D to 3-D; weights and bias constant")
 def conv_transpose(site: Site) -> Operand:
     """A convolution with the kernel turned round, over the image with zeros put in between."""
     x = site.private(0)
     spatial = spatial_of(site, x)
     weight = real(site.constant(1, "weights"))
-    if len(spatial) > 2 or weight.ndim != len(x.shape) or weight.shape[0] != x.shape[1]:
-        site.refuse(f"weights {list(weight.shape)} on input {list(x.shape)}", "Use 1-D or 2-D ones")
+    if len(spatial) > 3 or weight.ndim != len(x.shape) or weight.shape[0] != x.shape[1]:
+        why = f"weights {list(weight.shape)} on input {list(x.shape)}"
+        site.refuse(why, "Use one to three spatial axes")
     rank = len(spatial)
     strides = site.ints("strides") or [1] * rank
     dilations = site.ints("dilations") or [1] * rank
@@ -83,27 +89,28 @@ def conv_transpose(site: Site) -> Operand:
     sides = zip(spatial, strides, weight.shape[2:], dilations, extra, strict=True)
     full = [(n - 1) * stride + (k - 1) * d + 1 + e for n, stride, k, d, e in sides]
     before, after = _cut_off(site, full, [n * s for n, s in zip(spatial, strides, strict=True)])
-    lift, none = [1] * (2 - rank), [0] * (2 - rank)
-    strides, dilations, extra = lift + strides, lift + dilations, none + extra
-    before, after = none + before, none + after
     groups, c = site.attribute("group", 1), x.shape[1]
-    kernel = weight.reshape(groups, c // groups, weight.shape[1], *lift, *weight.shape[2:])
-    kernel = np.flip(np.swapaxes(kernel, 1, 2), (3, 4)).reshape(-1, c // groups, *kernel.shape[3:])
-    image = _spread(site, as_image(site, x), strides)
-    low = [(k - 1) * d - b for k, d, b in zip(kernel.shape[2:], dilations, before, strict=True)]
+    kernel = weight.reshape(groups, c // groups, *weight.shape[1:])
+    kernel = np.flip(np.swapaxes(kernel, 1, 2), [*range(3, 3 + rank)])
+    kernel = kernel.reshape(-1, c // groups, *weight.shape[2:])
+    bias = real(site.constant(2, "bias")) if site.has(2) else None
+    low = [(k - 1) * d - b for k, d, b in zip(weight.shape[2:], dilations, before, strict=True)]
     high = [
         (k - 1) * d - a + e
-        for k, d, a, e in zip(kernel.shape[2:], dilations, after, extra, strict=True)
+        for k, d, a, e in zip(weight.shape[2:], dilations, after, extra, strict=True)
     ]
-    padding = tuple(max(side, 0) for side in (*low, *high))
-    bias = real(site.constant(2, "bias")) if site.has(2) else None
-    turned = op.Conv2d(kernel, bias, (1, 1), padding, (dilations[0], dilations[1]), groups)
-    out = site.emit(turned, image)
-    starts = (0, 0, *(max(-side, 0) for side in low))
-    ends = [size - max(-side, 0) for size, side in zip(out.shape[2:], high, strict=True)]
-    if any(starts) or tuple(ends) != out.shape[2:]:
-        out = site.emit(op.Slice(starts, (*out.shape[:2], *ends), (1, 1, 1, 1)), out)
-    return from_image(site, out, rank)
+    image = _spread(site, x, strides)
+    axes = [
+        Span(k, 1, d, max(b, 0), max(a, 0), n + max(b, 0) + max(a, 0) - (k - 1) * d)
+        for k, d, b, a, n in zip(
+            weight.shape[2:], dilations, low, high, image.shape[2:], strict=True
+        )
+    ]
+    out = _over(site, image, kernel, bias, axes)
+    kept = [(0, size, 1) for size in out.shape[:2]]
+    for size, b, a in zip(out.shape[2:], low, high, strict=True):
+        kept.append((max(-b, 0), size - max(-a, 0), 1))
+    return site.slice(out, kept)
 
 
 def _cut_off(site: Site, full: list[int], same_sizes: list[int]) -> tuple[list[int], list[int]]:
@@ -126,12 +133,24 @@ def _cut_off(site: Site, full: list[int], same_sizes: list[int]) -> tuple[list[i
 
 
 def _spread(site: Site, x: Private, strides: list[int]) -> Private:
-    """The image with `stride - 1` zeros between neighbours along each axis."""
-    if strides == [1, 1]:
+    """The input with `stride - 1` zeros between neighbours along each axis."""
+    n, c, *spatial = x.shape
+    if len(spatial) == 3:
+        depth, *sides = spatial
+        slices = _spread(site, site.reshape(x, (n, c * depth, *sides)), strides[1:])
+        sides = [*slices.shape[2:]]
+        stacked = site.reshape(slices, (n, c, depth, math.prod(sides)))
+        volume = _spread(site, stacked, [strides[0], 1])
+        return site.reshape(volume, (n, c, volume.shape[2], *sides))
+    if max(strides) == 1:
         return x
-    n, c, h, w = x.shape
-    after = (0, 0, 0, strides[0] - 1, 0, strides[1] - 1)
-    wide = site.emit(op.Pad((0,) * 6, after, 0.0), site.reshape(x, (n, c, h, 1, w, 1)))
-    image = site.reshape(wide, (n, c, h * strides[0], w * strides[1]))
-    ends = (n, c, (h - 1) * strides[0] + 1, (w - 1) * strides[1] + 1)
-    return site.emit(op.Slice((0,) * 4, ends, (1,) * 4), image)
+    image = as_image(site, x)
+    h, w = image.shape[2:]
+    down, across = ([1] * (2 - len(spatial)) + strides)[-2:]
+    wide = site.emit(
+        op.Pad((0,) * 6, (0, 0, 0, down - 1, 0, across - 1), 0.0),
+        site.reshape(image, (n, c, h, 1, w, 1)),
+    )
+    grid = site.reshape(wide, (n, c, h * down, w * across))
+    ends = (n, c, (h - 1) * down + 1, (w - 1) * across + 1)
+    return from_image(site, site.emit(op.Slice((0,) * 4, ends, (1,) * 4), grid), len(spatial))
