@@ -93,28 +93,52 @@ def cut(
     beginnings = BEGINNINGS | (MORE_BEGINNINGS if scores else set())
     if functions:
         beginnings -= {"Sigmoid"}
-    head: set[int] = set()
-    at_client: set[str] = set()
-    decisions: set[str] = set()
-    for node in nodes:
-        data = private.intersection(node.input)
-        if scores and node.op_type == _SCORES:
-            decisions.update(node.output)
-        begins = node.op_type in beginnings or id(node) in labels
-        begins |= id(node) in tail and node.op_type in _COMPARED
-        begins |= bool(data & decisions)
-        begins |= scores and id(node) in tail and node.op_type == "Cast" and not _to_float(node)
-        if (
-            id(node) in weights
-            or not data
-            or node.op_type not in OPERATORS
-            or not (begins or data & at_client)
-        ):
-            continue
-        if data <= at_client | visible:
-            head.add(id(node))
-            at_client.update(node.output)
+
+    def at_clients(inner: Collection[int]) -> set[int]:
+        head: set[int] = set()
+        at_client: set[str] = set()
+        decisions: set[str] = set()
+        for node in nodes:
+            data = private.intersection(node.input)
+            if scores and node.op_type == _SCORES:
+                decisions.update(node.output)
+            begins = node.op_type in beginnings or id(node) in labels
+            begins |= id(node) in tail and node.op_type in _COMPARED
+            begins |= bool(data & decisions)
+            begins |= scores and id(node) in tail and node.op_type == "Cast" and not _to_float(node)
+            if (
+                id(node) in weights
+                or id(node) in inner
+                or not data
+                or node.op_type not in OPERATORS
+                or not (begins or data & at_client)
+            ):
+                continue
+            if data <= at_client | visible:
+                head.add(id(node))
+                at_client.update(node.output)
+        return head
+
+    inner: set[int] = set()
+    head = at_clients(inner)
+    while more := _read_inside(nodes, head):
+        # What is computed privately for a node inside is revealed where it is an output.
+        inner |= more
+        head = at_clients(inner)
     return Cut(set() if _is_last_step(nodes, head) else head, tail)
+
+
+def _read_inside(nodes: Sequence[onnx.NodeProto], head: Collection[int]) -> set[int]:
+    """Nodes of a head, by `id`, that lead to a node which is not of it."""
+    read: set[str] = set()
+    inside: set[int] = set()
+    for node in reversed(nodes):
+        if id(node) in head:
+            if not read.intersection(node.output):
+                continue
+            inside.add(id(node))
+        read.update(node.input)
+    return inside
 
 
 def _looked_up(

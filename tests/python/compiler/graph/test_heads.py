@@ -123,6 +123,27 @@ def test_a_sum_of_two_softmaxes_tells_neither() -> None:
     assert parts(compile(proto, smooth="piecewise"))[0].count("max_pool2d") == 2
 
 
+@pytest.mark.parametrize("scores", [False, True])
+def test_a_softmax_that_is_an_output_and_read_inside_is_private(scores: bool) -> None:
+    """As models that explain themselves give the weights of their attention."""
+    nodes = [
+        SOFTMAX,
+        node("Transpose", ["chances"], ["column"], perm=[1, 0]),
+        node("Reshape", ["column", "flat"], ["weights"]),
+        node("MatMul", ["chances", "v"], ["y"]),
+        node("Softmax", ["y"], ["classes"], axis=1),
+        node("ArgMax", ["classes"], ["label"], axis=1),
+    ]
+    outputs = ["weights", "classes", "label"]
+    proto = classifier(nodes, outputs, v=constant(3, 5, seed=4), flat=np.array([3]))
+    if not scores:
+        check(proto, smooth="piecewise")
+    reveal = "scores" if scores else "outputs"
+    operations, head = parts(compile(proto, smooth="piecewise", reveal=reveal))
+    assert operations.count("piecewise") == 2
+    assert head == ["Softmax", "ArgMax"]
+
+
 def test_the_server_may_reveal_scores() -> None:
     nodes = [SOFTMAX, node("TopK", ["chances", "k"], ["best", "places"], axis=1)]
     proto = classifier(nodes, ["best", "places"], k=np.array([2]))
