@@ -34,23 +34,42 @@ def resolve(model: onnx.ModelProto, given: InputShapes | None) -> dict[str, Shap
     """The shape of each graph input that is a tensor and no initialiser.
 
     A dynamic first axis (the batch) is 1 unless `given` says otherwise; any other dynamic axis
-    must be given.
+    must be given. Axes of one name have one length.
 
     Raises `InvalidModel` if a shape is missing, does not fit the model, or names no input.
     """
     given = dict(given or {})
     initialised = {tensor.name for tensor in model.graph.initializer}
-    shapes = {}
-    for entry in model.graph.input:
-        if entry.name not in initialised and entry.type.HasField("tensor_type"):
-            shapes[entry.name] = _shape(entry, given.pop(entry.name, None))
+    entries = [
+        entry
+        for entry in model.graph.input
+        if entry.name not in initialised and entry.type.HasField("tensor_type")
+    ]
+    lengths = _lengths(entries, given)
+    shapes = {entry.name: _shape(entry, given.pop(entry.name, None), lengths) for entry in entries}
     if given:
         names = ", ".join(shapes) or "none"
         raise InvalidModel(f"the model has no input {next(iter(given))!r}; its inputs: {names}")
     return shapes
 
 
-def _shape(entry: onnx.ValueInfoProto, user_shape: Sequence[int] | None) -> Shape:
+def _lengths(entries: Sequence[onnx.ValueInfoProto], given: InputShapes) -> dict[str, int]:
+    """Lengths of axes by their names: those that `given` has for an input; else a first axis is the
+    batch, which is 1, wherever an input has it."""
+    batches: dict[str, int] = {}
+    lengths: dict[str, int] = {}
+    for entry in entries:
+        names = [axis.dim_param for axis in entry.type.tensor_type.shape.dim]
+        lengths.update(zip(names, given.get(entry.name, ()), strict=False))
+        batches.update((name, 1) for name in names[:1])
+    named = {**batches, **lengths}
+    named.pop("", None)
+    return named
+
+
+def _shape(
+    entry: onnx.ValueInfoProto, user_shape: Sequence[int] | None, lengths: Mapping[str, int]
+) -> Shape:
     tensor = entry.type.tensor_type
     declared: list[int | None] | None = None
     if tensor.HasField("shape"):
@@ -73,17 +92,22 @@ def _shape(entry: onnx.ValueInfoProto, user_shape: Sequence[int] | None) -> Shap
                 f"{_show(declared)}"
             )
         return shape
-    if declared is None or None in declared[1:]:
-        sizes = "1,..." if declared is None else ",".join(map(_size, tensor.shape.dim))
+    names = [axis.dim_param for axis in tensor.shape.dim]
+    sizes = [
+        lengths.get(name) if size is None else size
+        for name, size in zip(names, declared or [], strict=True)
+    ]
+    if declared is None or None in sizes[1:]:
+        texts = [
+            name.upper() or "N" if size is None else str(size)
+            for name, size in zip(names, sizes, strict=True)
+        ]
+        wanted = "1,..." if declared is None else ",".join(texts)
         raise InvalidModel(
             f"input {entry.name!r} has no static shape ({_show(declared)}): give each axis a "
-            f"length: --shape {entry.name}={sizes}; in Python input_shapes, in config.toml shapes"
+            f"length: --shape {entry.name}={wanted}; in Python input_shapes, in config.toml shapes"
         )
-    return tuple(1 if size is None else size for size in declared)
-
-
-def _size(axis: onnx.TensorShapeProto.Dimension) -> str:
-    return str(axis.dim_value) if axis.HasField("dim_value") else axis.dim_param.upper() or "N"
+    return tuple(1 if size is None else size for size in sizes)
 
 
 def _show(declared: Sequence[int | None] | None) -> str:

@@ -6,6 +6,7 @@ import pytest
 from tests.python.compiler.graph.single import private, single
 
 from privet.compiler.graph import import_model
+from privet.compiler.graph.input_shapes import resolve
 from privet.errors import InvalidModel
 
 
@@ -21,8 +22,24 @@ def test_a_given_shape_wins() -> None:
 
 
 def test_other_dynamic_axes_must_be_given() -> None:
-    with pytest.raises(InvalidModel, match="--shape x0=BATCH,3,LENGTH,N; in Python input_shapes"):
+    with pytest.raises(InvalidModel, match="--shape x0=1,3,LENGTH,N; in Python input_shapes"):
         import_model(single("Relu", [private("batch", 3, "length", None)]), name="m")
+
+
+def test_axes_of_one_name_have_one_length() -> None:
+    """As exporters name the batch axis of states, and the tokens of a mask."""
+    first, second = private("batch", "tokens"), private(1, "tokens", "batch")
+    proto = single("Add", [first, second])
+    assert resolve(proto, {"x0": [1, 7]}) == {"x0": (1, 7), "x1": (1, 7, 1)}
+    assert resolve(proto, {"x1": [1, 7, 3]}) == {"x0": (3, 7), "x1": (1, 7, 3)}
+    with pytest.raises(InvalidModel, match="x0=1,TOKENS;"):
+        resolve(proto, None)
+
+
+def test_axes_without_a_name_have_lengths_of_their_own() -> None:
+    proto = single("Add", [private(None, 3), private(1, None)])
+    with pytest.raises(InvalidModel, match="x1=1,N;"):
+        import_model(proto, name="m", input_shapes={"x0": [1, 3]})
 
 
 @pytest.mark.parametrize("shape", [[4, 2], [4], [4, 3, 1], [0, 3]])
