@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from tests.python.compiler.graph.single import check, model, node, single
 
@@ -41,9 +42,12 @@ def test_clip(low: float | None, high: float | None, opset: int) -> None:
     check(proto, {"x0": x}, wanted=[reference], units=2)
 
 
-def test_clip_with_widest_floats_is_no_clip() -> None:
-    widest = np.finfo(np.float32).max
-    proto = single("Clip", [(3,), np.float32(-widest), np.float32(widest)])
+@pytest.mark.parametrize("kind", [np.float32, np.int32, np.int64])
+def test_clip_with_widest_numbers_is_no_clip(kind: Any) -> None:
+    widest = np.finfo(kind) if kind is np.float32 else np.iinfo(kind)
+    proto = single("Clip", [(3,), kind(widest.min), kind(widest.max)])
+    entry = proto.graph.input[0].type.tensor_type
+    entry.elem_type = onnx.helper.np_dtype_to_tensor_dtype(np.dtype(kind))
     assert import_model(proto, name="m").nodes == ()
 
 

@@ -138,14 +138,15 @@ def clip(site: Site) -> Operand:
 
 
 def _bound(site: Site, name: str, index: int) -> float | None:
-    """A finite bound, or None; the widest floats mean that there is none."""
+    """A finite bound, or None; the widest numbers of a type mean that there is none."""
     bound: float | None = site.attribute(name, None)
+    widest = float(np.finfo(np.float32).max)
     if bound is None and site.has(index):
         value: Array = site.constant(index, "bounds")
         bound = float(value.reshape(-1)[0])
-    if bound is None or abs(bound) >= float(np.finfo(np.float32).max):
-        return None
-    return bound
+        if value.dtype.kind in "iu":
+            widest = float(np.iinfo(value.dtype).max)
+    return None if bound is None or abs(bound) >= widest else bound
 
 
 def _shift(site: Site, x: Private, offset: float) -> Private:
