@@ -39,7 +39,7 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
     """The model, with external data loaded and its local functions inlined. Raises `InvalidModel`
     if it cannot be read or breaks the ONNX specification."""
     try:
-        model = _of_runtime(_in_order(_read(source)))
+        model = _listed(_of_runtime(_in_order(_read(source))))
         onnx.checker.check_model(_with_shapes(model))
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
@@ -75,6 +75,17 @@ def _of_runtime(model: onnx.ModelProto) -> onnx.ModelProto:
             node.domain = FUSED_DOMAIN
     if not any(opset.domain == FUSED_DOMAIN for opset in copy.opset_import):
         copy.opset_import.append(onnx.helper.make_opsetid(FUSED_DOMAIN, 1))
+    return copy
+
+
+def _listed(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model in the first version of the format that need not list its constants among its
+    inputs, if an optimiser added some to an older one and left the version; else the model."""
+    inputs = {entry.name for entry in model.graph.input}
+    if model.ir_version > 3 or all(tensor.name in inputs for tensor in model.graph.initializer):
+        return model
+    copy = deepcopy(model)
+    copy.ir_version = 4
     return copy
 
 
