@@ -17,7 +17,7 @@ from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import decode_output, execute
 from privet.compiler.executor.codec import Inputs, as_tensor, encode_input
 from privet.compiler.executor.ranges import Calibration, as_samples
-from privet.compiler.executor.reference import as_declared, random_inputs, run_plaintext
+from privet.compiler.executor.reference import run_plaintext, trial_inputs
 from privet.compiler.executor.samples import by_name, fill, pad, split, trim
 from privet.compiler.executor.widths import Accuracy
 from privet.compiler.graph import ModelSource
@@ -165,7 +165,7 @@ def run(
             "a model with state takes many inferences: privet generate, or Server and Client"
         )
     if inputs is None:
-        inputs = as_declared(compiled.source, random_inputs(compiled.program, input_range))
+        inputs = trial_inputs(compiled.source, compiled.program, input_range)
     arrays, samples = pad(compiled.program, inputs)
     inputs_by_name, _ = fill(compiled.program, arrays)
     encode_input(compiled.program, inputs_by_name)
@@ -232,16 +232,14 @@ def _covering(
     if any(array.dtype.kind not in "fiub" for array in arrays):
         return samples
     entries = [entry for entry in compiled.program.inputs if not entry.one_hot]
-    largest = max(
-        (float(np.abs(by_input[entry.name]).max(initial=0)) for entry in entries), default=0.0
-    )
+    largest = [float(np.abs(by_input[entry.name]).max(initial=0)) for entry in entries]
     fits = all(
         by_input[entry.name].shape == compiled.program.input_shape(entry) for entry in entries
     )
-    covered = largest <= min((entry.magnitude for entry in entries), default=0.0)
-    if covered or not fits or not np.isfinite(largest):
+    covered = all(size <= entry.magnitude for size, entry in zip(largest, entries, strict=True))
+    if covered or not fits or not np.isfinite(largest).all():
         return samples
-    base = samples or split(random_inputs(compiled.program, input_range), 1)
+    base = samples or split(trial_inputs(compiled.source, compiled.program, input_range), 1)
     inputs_by_name = by_name(compiled.program, inputs)
     portions = [inputs_by_name] if compiled.program.batch == 1 else split(inputs_by_name, count)
     return [*base, *portions]

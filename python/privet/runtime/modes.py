@@ -10,7 +10,7 @@ from privet import suites
 from privet.compiler.compile import Compiled
 from privet.compiler.executor.codec import Inputs
 from privet.compiler.executor.ranges import Calibration
-from privet.compiler.executor.reference import random_inputs
+from privet.compiler.executor.reference import trial_inputs
 from privet.compiler.graph import ModelSource
 from privet.errors import Misuse
 from privet.runtime.client import Link
@@ -74,7 +74,7 @@ def run_modes(
     options |= vars(config.precision.with_widths(*widths))
     compiled = compile_for(model, inputs, calibration, input_range, batch=batch, **options)
     if inputs is None:
-        inputs = random_inputs(compiled.program, input_range)
+        inputs = trial_inputs(compiled.source, compiled.program, input_range)
     return [
         (mode, run(compiled, inputs, suite=mode.suite, link=link, memory=memory))
         for mode in selection

@@ -87,6 +87,9 @@ def _random_batch(
         if entry.one_hot:
             ids = generator.integers(0, shape[-1], shape[:-1])
             batch.append(_encoded(graph, entry, ids))
+        elif input_range is None and entry.whole:
+            # Masks and flags; other whole numbers take calibration inputs, or a range.
+            batch.append(generator.integers(0, 2, shape).astype(np.float32))
         elif input_range is None:
             batch.append(generator.standard_normal(shape, dtype=np.float32))
         else:

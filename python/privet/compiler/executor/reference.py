@@ -41,6 +41,20 @@ def as_declared(model: onnx.ModelProto, inputs: Mapping[str, Array]) -> dict[str
     return arrays
 
 
+def trial_inputs(
+    model: onnx.ModelProto, program: Program, input_range: tuple[float, float] | None
+) -> dict[str, Array]:
+    """Inputs for a trial run of a model: random ones, of which whole numbers are zeros and ones, as
+    masks and flags are, where no range says otherwise."""
+    inputs = random_inputs(program, input_range)
+    if input_range is None and program.front is None:
+        kinds = {entry.name: entry.type.tensor_type.elem_type for entry in model.graph.input}
+        for entry in program.inputs:
+            if kinds[entry.name] in WHOLE and not entry.one_hot:
+                inputs[entry.name] = (inputs[entry.name] > 0).astype(np.float64)
+    return as_declared(model, inputs)
+
+
 def run_plaintext(
     model: onnx.ModelProto, samples: Sequence[Mapping[str, Array]], outputs: Sequence[str]
 ) -> dict[str, Array]:

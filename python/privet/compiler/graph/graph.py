@@ -50,7 +50,8 @@ class Input:
 
     With `missing` any of these may be missing. The pass `move_truncation` decides on both
     (`privet.compiler.graph.order`). With `one_hot` it gives whole numbers, each of which becomes a
-    last axis that is 1 at its place and 0 elsewhere.
+    last axis that is 1 at its place and 0 elsewhere. With `whole` the model says that its numbers
+    are whole, or truth values.
 
     With `state` nobody gives it: it is what the output of that name was in the inference before,
     and zero at first (`privet.compiler.graph.state`).
@@ -62,6 +63,7 @@ class Input:
     missing: bool = False
     one_hot: bool = False
     state: str | None = None
+    whole: bool = False
 
 
 @dataclass(frozen=True)

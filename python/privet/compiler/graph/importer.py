@@ -303,7 +303,7 @@ class _Walk:
     def _declare(
         self, name: str, shape: Shape, *, integer: bool = False, state: str | None = None
     ) -> Private:
-        id = self.builder.input(Input(name, 0, state=state), Value(shape, name))
+        id = self.builder.input(Input(name, 0, state=state, whole=integer), Value(shape, name))
         return Private(id, shape, integer=integer)
 
     def _node(self, node: onnx.NodeProto, name: str) -> None:

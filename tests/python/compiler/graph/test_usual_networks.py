@@ -202,3 +202,16 @@ def test_a_large_factor_before_a_maximum_stays(operators: list[str]) -> None:
     compiled = compile(proto, calibration=[x])
     (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
     np.testing.assert_allclose(output, expected(proto, {"x": x})[0], rtol=1e-3)
+
+
+def test_masks_hold_without_calibration() -> None:
+    """Random inputs of whole numbers are zeros and ones, as masks are."""
+    proto, rng = padding_by_the_least_number(), np.random.default_rng(2)
+    compiled = compile(proto, smooth="piecewise")
+    for _ in range(8):
+        row = drawn(proto, rng)
+        (output,) = execute(compiled.program, compiled.weights, row).outputs.values()
+        np.testing.assert_allclose(output, expected(proto, row)[0], rtol=0, atol=1e-2)
+    run = privet.run(proto, suite="fss")
+    assert run.agrees
+    assert run.calibration == "random"
