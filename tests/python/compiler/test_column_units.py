@@ -208,3 +208,27 @@ def test_parties_take_columns_in_units(suite: str) -> None:
     run = privet.run(proto, [X[200:201]], suite=suite, calibration=ROWS)
     assert run.max_fixed_point_error == 0
     assert run.max_abs_error < LIMIT * float(np.ptp(Y))
+
+
+def test_an_input_for_each_column() -> None:
+    """As exporters write pipelines on data frames: joined, the columns are one tensor."""
+    names = ["dollars", "chance", "years", "pixel"]
+    weights = np.array([[1.0], [1.0], [0.5], [-0.5]], np.float32)
+    nodes = [
+        node("Concat", names, ["row"], axis=1),
+        node("Sub", ["row", "mean"], ["centred"]),
+        node("Div", ["centred", "spread"], ["scaled"]),
+        node("MatMul", ["scaled", "weights"], ["y"]),
+    ]
+    constants = {"mean": X.mean(0), "spread": X.std(0), "weights": weights}
+    proto = model(nodes, dict.fromkeys(names, (None, 1)), ["y"], constants)
+    rows = [{name: row[:, [k]] for k, name in enumerate(names)} for row in X[:, None]]
+    compiled = compile(proto, calibration=rows[:150])
+    plain = run_plaintext(proto, rows[150:], ["y"])["y"]
+    numbers = np.concatenate(
+        [
+            execute(compiled.program, compiled.weights, fill(compiled.program, row)[0]).outputs["y"]
+            for row in rows[150:]
+        ]
+    )
+    assert np.abs(numbers - plain).max() < LIMIT * np.ptp(plain)

@@ -1,7 +1,8 @@
 """Columns of a table in units of their own, for a table whose columns differ in size.
 
-An input has one scale, so beside an income a probability of `1e-4` would be nothing. Clients
-multiply each column by a power of two, which a front tells them; the first layers divide by it.
+A tensor has one scale, so beside an income a probability of `1e-4` would be nothing, also where
+each is an input and the model joins them. Clients multiply each column by a power of two, which a
+front tells them; the first layers divide by it.
 """
 
 from __future__ import annotations
@@ -27,19 +28,24 @@ _MOVED = op.Broadcast | op.Concat | op.Reshape | op.Slice | op.Transpose
 def column_units(graph: Graph, batches: Sequence[Sequence[Array]]) -> dict[int, Array]:
     """Powers of two, by input, that bring the columns of a table below 1 and above a half.
 
-    Tables have two axes; they are measured on calibration inputs. A column that is zero in all of
-    them stays as it is: of a flag that is never set there nothing is known.
+    A table is all inputs of two axes. They are measured on calibration inputs. A column that is
+    zero in all of them stays as it is: of a flag that is never set there nothing is known.
     """
-    units: dict[int, Array] = {}
+    bits: dict[int, Array] = {}
+    bits_of_any: list[int] = []
     for index, entry in enumerate(graph.inputs):
-        shape = graph.values[entry.value].shape
-        if entry.one_hot or entry.state is not None or len(shape) != 2:
+        if entry.one_hot or entry.state is not None or len(graph.values[entry.value].shape) != 2:
             continue
         columns = np.abs([np.nan_to_num(batch[index]) for batch in batches]).max(axis=(0, 1))
-        bits = np.frexp(columns.astype(np.float64))[1]
-        if columns.any() and np.ptp(bits[columns > 0]) >= APART:
-            units[entry.value] = np.broadcast_to(np.ldexp(1.0, -bits), shape)
-    return units
+        bits[entry.value] = np.where(columns > 0, np.frexp(columns.astype(np.float64))[1], 0)
+        bits_of_any.extend(bits[entry.value][columns > 0])
+    if not bits_of_any or np.ptp(bits_of_any) < APART:
+        return {}
+    return {
+        id: np.broadcast_to(np.ldexp(1.0, -exponents), graph.values[id].shape)
+        for id, exponents in bits.items()
+        if exponents.any()
+    }
 
 
 def in_units(graph: Graph, units: Mapping[int, Array], opset: int) -> tuple[Front, Graph]:
