@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from privet.compiler.graph.constants import array_of
-from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, FUSED_DOMAIN
+from privet.compiler.graph.onnx_model import DEFAULT_DOMAINS, FUSED_DOMAIN, opset_of
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.rewriting import Parts, attributes, expanded
 
@@ -25,6 +25,8 @@ BLOCKED = -10000.0
 """What the fused attention adds to scores that its mask leaves out, unless it says otherwise."""
 
 
+SOFTMAX_OF_ONE_AXIS = 13
+"""The first version of the standard in which a softmax is over one axis."""
 _UNFIT = (AttributeError, IndexError, KeyError, TypeError, ValueError, ZeroDivisionError)
 """What is raised of a node that lacks something, or has something of another type: it stays, and is
 refused."""
@@ -52,11 +54,13 @@ def expand_fused(model: onnx.ModelProto) -> onnx.ModelProto:
 
 
 class _Surroundings:
-    """What a node has to know of its model: how many axes inputs and constants, and casts of them,
-    have; which tensors are constants, which are read, and all names."""
+    """What a node has to know of its model: its version of the standard; how many axes inputs and
+    constants, and casts of them, have; which tensors are constants, which are read, and all names.
+    """
 
     def __init__(self, model: onnx.ModelProto) -> None:
         graph = model.graph
+        self.opset = opset_of(model)
         self._ranks = {entry.name: len(entry.type.tensor_type.shape.dim) for entry in graph.input}
         self._ranks |= {tensor.name: len(tensor.dims) for tensor in graph.initializer}
         self.constants = {tensor.name for tensor in graph.initializer}
@@ -93,8 +97,10 @@ def _is_known(node: onnx.NodeProto, around: _Surroundings) -> bool:
         fixed = (name in around.constants for name in inputs.rest(1) if name)
         return all(fixed) and attrs.get("bits", 4) in (2, 4, 8) and not inputs[4]
     if op == "QLinearSoftmax":
-        # Else it depends on its own version of the standard what it is taken over.
-        return attrs.get("axis", -1) == -1 and bool(inputs[4])
+        # Up to version 12 of the standard it is taken over all axes from `axis` on.
+        is_flat = int(attrs["opset"]) < SOFTMAX_OF_ONE_AXIS
+        same = is_flat == (around.opset < SOFTMAX_OF_ONE_AXIS)
+        return (same or attrs.get("axis", -1) == -1) and bool(inputs[4])
     if op in _POINTS:
         # Without the point the type of the result is another one's.
         scale, point = _POINTS[op]
@@ -392,7 +398,7 @@ class _Fused(Parts):
         names = ("alpha", "auto_pad", "ceil_mode", "count_include_pad", "kernel_shape")
         more = self.kept(*names, "pads", "strides")
         if op == "Softmax":
-            more["axis"] = -1
+            more["axis"] = self.given.get("axis", -1)
         self.quantised(self.add(op, [self.real(0)], **more), 3)
 
     def concat(self) -> None:

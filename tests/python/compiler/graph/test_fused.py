@@ -386,9 +386,14 @@ def test_results_of_a_type_that_is_not_said_are_refused(op: str) -> None:
         compile(proto, bits=44)
 
 
-@pytest.mark.parametrize("attributes", [{"opset": 12, "axis": 1}, {"opset": 13, "axis": 0}])
-def test_quantised_softmax_over_other_axes_is_refused(attributes: dict[str, int]) -> None:
-    proto = integers("QLinearSoftmax", [(2, 3, 4)], [step(0.01), BYTE], **attributes)
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_quantised_softmax_over_any_axis(axis: int) -> None:
+    proto = integers("QLinearSoftmax", [(2, 3, 4)], [step(0.01), BYTE], opset=13, axis=axis)
+    check(proto, units=2.0**14 * 0.04, smooth="piecewise")
+
+
+def test_quantised_softmax_over_several_axes_is_refused() -> None:
+    proto = integers("QLinearSoftmax", [(2, 3, 4)], [step(0.01), BYTE], opset=12, axis=1)
     with pytest.raises(UnsupportedModel, match="fused operator of ONNX Runtime"):
         compile(proto, bits=44)
 
