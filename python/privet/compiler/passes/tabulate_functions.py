@@ -143,7 +143,8 @@ def tabulate_functions(
                 if tables := parts(function, finer, scale_bits + fine, error):
                     return _joined(rewriter, node, Tables(tables, argument=fine), scale_bits)
         if table is None:
-            span = f"{lows[x]:.3g} to {magnitude:.3g}"
+            tried = math.ldexp(domain.low, -scale_bits), math.ldexp(1 << domain.bits, -scale_bits)
+            span = f"{tried[0]:.3g} to {sum(tried):.3g}"
             why = f"2^{INDEX_BITS[-1]} straight lines do not come close enough to it from {span}"
             instead = (
                 "If it is among the model's last steps, let the client compute it (--reveal "

@@ -41,6 +41,29 @@ def test_smooth_operators(operator: str) -> None:
     check_smooth(single(operator, [(3, 5)]))
 
 
+@pytest.mark.parametrize("smooth", ["polynomial", "function", "piecewise"])
+@pytest.mark.parametrize(
+    ("operator", "low", "high"),
+    [
+        *(("Sinh", -3.0, 3.0), ("Cosh", -3.0, 3.0), ("Asinh", -4.0, 4.0), ("Asinh", -900.0, 900.0)),
+        *(("Acosh", 1.5, 9.0),),
+    ],
+)
+def test_hyperbolic_functions_and_their_inverses(
+    operator: str, low: float, high: float, smooth: str
+) -> None:
+    """`Asinh` is the logarithm of economists, for amounts of either sign."""
+    if smooth == "polynomial" and (operator == "Acosh" or high == 900):
+        pytest.skip("no polynomial is close")
+    proto = single(operator, [(3, 5)])
+    x = np.linspace(low, high, 15, dtype=np.float32).reshape(3, 5)
+    compiled = compile(proto, calibration=[x], smooth=smooth)
+    (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+    (reference,) = expected(proto, {"x0": x})
+    error = 4e-3 * float(np.abs(reference).max())
+    np.testing.assert_allclose(output, reference, rtol=0, atol=error)
+
+
 def test_a_sigmoid_that_is_not_the_last_step() -> None:
     nodes = [node("Sigmoid", ["x"], ["s"]), node("Relu", ["s"], ["y"])]
     check_smooth(model(nodes, {"x": (3, 5)}, ["y"]))

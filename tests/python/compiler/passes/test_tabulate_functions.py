@@ -292,6 +292,9 @@ def test_what_lines_do_not_follow_is_refused() -> None:
     name = proto.graph.input[0].name
     with pytest.raises(UnsupportedModel, match="lines"):
         compile(proto, calibration=[{name: np.array([[1e-3, 500.0]])}], smooth="piecewise")
+    # What is said is the table's range, a power of two beyond what was measured.
+    with pytest.raises(UnsupportedModel, match="lines do not come close enough to it from -8 to 8"):
+        compile(proto, calibration=[{name: np.array([[-2.5, 3.0]])}], smooth="piecewise")
 
 
 @pytest.mark.parametrize(

@@ -45,6 +45,33 @@ for _since, _names in (
         operator(_name, since=_since, restrictions=_SUITES)(of_one_step)
 
 
+@operator("Cosh", since=9, restrictions=_SUITES)
+@operator("Sinh", since=9, restrictions=_SUITES)
+def hyperbolic(site: Site) -> Operand:
+    """`(exp(x) + exp(-x)) / 2`, or their difference."""
+    powers = [Step("exp", (0,)), Step("scale", (0,), -1.0), Step("exp", (2,))]
+    joined = "add" if site.operator == "Cosh" else "sub"
+    return _emit(site, *powers, Step(joined, (1, 3)), Step("scale", (4,), 0.5))
+
+
+@operator("Asinh", since=9, restrictions=_SUITES)
+def inverse_sine(site: Site) -> Operand:
+    """`log(x + sqrt(x^2 + 1))` of what is above 0, less that of what is below."""
+    steps = [Step("relu", (0,)), Step("sub", (1, 0))]
+    for side in (1, 2):
+        root = len(steps) + 3
+        steps += [Step("mul", (side, side)), Step("shift", (root - 2,), 1.0)]
+        steps += [Step("sqrt", (root - 1,)), Step("add", (root, side)), Step("log", (root + 1,))]
+    return _emit(site, *steps, Step("sub", (7, 12)))
+
+
+@operator("Acosh", since=9, restrictions=_SUITES)
+def inverse_cosine(site: Site) -> Operand:
+    """`log(x + sqrt(x^2 - 1))`."""
+    square = [Step("mul", (0, 0)), Step("shift", (1,), -1.0), Step("sqrt", (2,))]
+    return _emit(site, *square, Step("add", (0, 3)), Step("log", (4,)))
+
+
 @operator("Gelu", since=20, restrictions=_SUITES)
 def gelu(site: Site) -> Operand:
     """`x (1 + erf(x / sqrt 2)) / 2`, or the form with tanh."""
