@@ -260,16 +260,16 @@ def compile(
             ends |= dict.fromkeys(pair, extremes)
         measured = {id: max(-low, high, 0.0) for id, (low, high) in ends.items()}
         graph = exact = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
-        if smooth == "polynomial":
-            graph = fit_polynomials(graph, margin=margin, error=activation_error)
-        if relu == "sign":
-            graph = approximate_relus(graph, error=activation_error)
-        lows = {id: low / margin for id, (low, _) in ends.items()}
-        stated_ends = {
+        known_ends = ends | {
             id: (-ranges[value.name], ranges[value.name])
             for id, value in graph.values.items()
             if ranges and value.name in ranges
         }
+        if smooth == "polynomial":
+            graph = fit_polynomials(graph, known_ends, margin=margin, error=activation_error)
+        if relu == "sign":
+            graph = approximate_relus(graph, error=activation_error)
+        lows = {id: low / margin for id, (low, _) in ends.items()}
 
         def lowered(widths: Widths, samples: int, spare: int) -> tuple[Graph, Graph]:
             approximated = graph
@@ -278,7 +278,7 @@ def compile(
                 approximated = tabulate_functions(
                     graph,
                     lows,
-                    {**ends, **stated_ends},
+                    known_ends,
                     scale_bits=precision,
                     error=activation_error,
                 )

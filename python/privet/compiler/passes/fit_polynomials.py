@@ -7,6 +7,8 @@ there as high as the same number of encrypted products in a row reaches.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import chebyshev
@@ -24,11 +26,14 @@ GROWTH = 2.0
 Reals = npt.NDArray[np.float64]
 
 
-def fit_polynomials(graph: Graph, *, margin: float, error: float) -> Graph:
-    """The graph with each `Elementwise` a `Polynomial`; values need magnitudes.
+def fit_polynomials(
+    graph: Graph, ends: Mapping[int, tuple[float, float]], *, margin: float, error: float
+) -> Graph:
+    """The graph with each `Elementwise` a `Polynomial`; values need magnitudes, and `ends` has the
+    smallest and the largest number of each that was measured.
 
-    A polynomial is good to `error` times the function's largest magnitude, on an interval up to
-    `margin` times as wide as what was measured. (A polynomial that the model itself has may explode
+    A polynomial is good to `error` times the function's largest magnitude on `ends` with their
+    margin, on an interval up to `margin` times as wide as what was measured. (A polynomial that the model itself has may explode
     beyond where it was meant to be used; then its interval is narrower.)
 
     Raises `UnsupportedModel` if a function needs a degree above `HIGHEST_DEGREE`.
@@ -41,7 +46,8 @@ def fit_polynomials(graph: Graph, *, margin: float, error: float) -> Graph:
             return None
         magnitude = graph.values[node.inputs[0]].magnitude
         assert magnitude is not None, "ranges are measured before this pass"
-        fitted = fit(node.operation.function, magnitude / margin or 1.0, margin, error)
+        measured = magnitude / margin or 1.0
+        fitted = fit(node.operation.function, measured, margin, error, ends.get(node.inputs[0]))
         if fitted is None:
             why = f"no polynomial of degree {HIGHEST_DEGREE} or less is close on its range"
             instead = (
@@ -63,8 +69,15 @@ def kind(function: Function) -> str:
     return " of ".join(names) or "activation"
 
 
-def fit(function: Function, measured: float, margin: float, error: float) -> op.Polynomial | None:
-    """A polynomial for `function` of arguments up to `measured`; None if none is good enough."""
+def fit(
+    function: Function,
+    measured: float,
+    margin: float,
+    error: float,
+    ends: tuple[float, float] | None = None,
+) -> op.Polynomial | None:
+    """A polynomial for `function` of arguments up to `measured`, or between `ends`; None if none is
+    good enough."""
     points = HIGHEST_DEGREE + 1
     exact = function.degree is not None and function.degree <= HIGHEST_DEGREE
     if exact and function.degree is not None:
@@ -77,15 +90,21 @@ def fit(function: Function, measured: float, margin: float, error: float) -> op.
         while float(np.abs(series).sum()) > limit and bound > 1.01 * measured:
             bound = max(measured, 0.9 * bound)
             series = interpolant(function, bound, points)
-    largest = float(np.abs(chebyshev.chebval(np.linspace(-1, 1, 257), series)).max())
+    # Far from all arguments, as an exponential on the other side of 0, a function may be so large
+    # that an error beside that says nothing.
+    low, high = ends if ends and ends[0] < ends[1] else (-measured, measured)
+    low = max(low * margin if low < 0 else low / margin, -bound)
+    high = min(high * margin if high > 0 else high / margin, bound)
+    reached = np.linspace(min(low / bound, 1.0), max(high / bound, -1.0), 257)
+    largest = float(np.abs(chebyshev.chebval(reached, series)).max())
     tails = np.append(np.cumsum(np.abs(series[::-1]))[::-1][1:], 0.0)
     fitting = np.nonzero(tails <= error * largest)[0]
     degree = max(int(fitting[0]), 1)
     if not exact and degree > HIGHEST_DEGREE * 3 // 4:
         return None  # a tail that is cut off by the number of points says nothing
     # Degrees up to 2^k - 1 take k products in a row; a square alone takes one.
-    reached = degree if degree <= 2 else (1 << degree.bit_length()) - 1
-    return op.Polynomial(series[: reached + 1], bound)
+    highest = degree if degree <= 2 else (1 << degree.bit_length()) - 1
+    return op.Polynomial(series[: highest + 1], bound)
 
 
 def interpolant(function: Function, bound: float, points: int) -> Reals:

@@ -208,3 +208,22 @@ def test_what_no_polynomial_follows_is_refused() -> None:
     proto = single("Tanh", [(2, 3)])
     with pytest.raises(UnsupportedModel, match=str(HIGHEST_DEGREE)):
         compile(proto, bits=50, scale=16, calibration=[np.full((2, 3), 4000.0, np.float32)])
+
+
+def test_a_polynomial_is_as_close_as_the_function_is_small() -> None:
+    """Kernels of distances: at minus the largest distance the exponential is thousands."""
+    nodes = [
+        node("Sub", ["x", "c"], ["d"]),
+        node("ReduceSumSquare", ["d", "axis"], ["s"], keepdims=0),
+        node("Mul", ["s", "width"], ["e"]),
+        node("Exp", ["e"], ["y"]),
+    ]
+    generator = np.random.default_rng(0)
+    centres = generator.standard_normal((1, 4, 6)).astype(np.float32)
+    constants = {"c": centres, "axis": np.array([2]), "width": np.float32(-0.2)}
+    proto = model(nodes, {"x": (1, 1, 6)}, ["y"], constants)
+    rows = generator.standard_normal((40, 1, 1, 6)).astype(np.float32)
+    compiled = compile(proto, bits=50, scale=16, calibration=list(rows[:32]))
+    for x in rows[32:]:
+        (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+        np.testing.assert_allclose(output, expected(proto, {"x": x})[0], rtol=0, atol=2e-3)
