@@ -68,10 +68,15 @@ func ForAnyInput(n *network.Network, p *plan.Plan, scene Scene) float64 {
 func Check(n *network.Network, p *plan.Plan, scene Scene) (float64, error) {
 	bits := Strength(n, p, scene)
 	if bits < params.StatisticalBits {
-		return bits, fmt.Errorf("the weights of this model let the noise of ciphertexts grow until flooding protects keys by %.0f bits only, not %d: give it smaller layers or a smaller batch",
-			bits, params.StatisticalBits)
+		return bits, tooWeak(bits)
 	}
 	return bits, nil
+}
+
+// tooWeak says how many whole bits there are.
+func tooWeak(bits float64) error {
+	return fmt.Errorf("the weights of this model let the noise of ciphertexts grow until flooding protects keys by %.0f bits only, not %d: give it smaller layers or a smaller batch",
+		math.Floor(bits), params.StatisticalBits)
 }
 
 // tail: a Gaussian exceeds its mean by more than 6 deviations with probability 2^-30.
