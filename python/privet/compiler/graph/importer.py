@@ -53,6 +53,7 @@ from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.operators.selection import number_of
 from privet.compiler.graph.private_masks import bound_masks
 from privet.compiler.graph.public_maps import pick
+from privet.compiler.graph.quantized_ends import without_last_quantizations
 from privet.compiler.graph.registry import OLDEST_OPSET
 from privet.compiler.graph.rewriting import without_nodes
 from privet.compiler.graph.shapes import MAX_SAMPLE
@@ -116,7 +117,8 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    expanded = expand_svm(expand_trees(expand(fold_scalers(expand_fused(model)))))
+    bare = without_last_quantizations(expand_fused(model))
+    expanded = expand_svm(expand_trees(expand(fold_scalers(bare))))
     expanded = bound_masks(expanded) if masks else expanded
     while True:
         walk = _Walk(expanded, name, input_shapes, scores, functions)

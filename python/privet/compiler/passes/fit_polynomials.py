@@ -33,8 +33,9 @@ def fit_polynomials(
     smallest and the largest number of each that was measured.
 
     A polynomial is good to `error` times the function's largest magnitude on `ends` with their
-    margin, on an interval up to `margin` times as wide as what was measured. (A polynomial that the model itself has may explode
-    beyond where it was meant to be used; then its interval is narrower.)
+    margin, on an interval up to `margin` times as wide as what was measured. (A polynomial that the
+    model itself has may explode beyond where it was meant to be used; then its interval is
+    narrower.)
 
     Raises `UnsupportedModel` if a function needs a degree above `HIGHEST_DEGREE`.
     """

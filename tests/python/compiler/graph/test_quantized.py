@@ -198,3 +198,26 @@ def test_fused_operators_are_refused_with_what_to_do() -> None:
     proto.opset_import.append(onnx.helper.make_opsetid("com.microsoft", 1))
     with pytest.raises(UnsupportedModel, match="QDQ"):
         compile(proto)
+
+
+@pytest.mark.parametrize("last", ["Softmax", "Sigmoid"])
+@pytest.mark.parametrize(("step", "is_left"), [(1 / 255, True), (0.6 / 255, False)])
+def test_quantised_probabilities_are_left_to_the_client(
+    last: str, step: float, is_left: bool
+) -> None:
+    """Where the range of integers is theirs; ONNX Runtime's quantiser ends a classifier so."""
+    nodes = [
+        node("MatMul", ["x", "w"], ["scores"]),
+        node(last, ["scores"], ["p"]),
+        node("QuantizeLinear", ["p", "step", "zero"], ["q"]),
+        node("DequantizeLinear", ["q", "step", "zero"], ["y"]),
+    ]
+    constants = {"w": constant(4, 3), "step": np.float32(step), "zero": np.uint8(0)}
+    proto = model(nodes, {"x": (1, 4)}, ["y"], constants)
+    rows = [3 * constant(1, 4, seed=seed) for seed in range(20)]
+    compiled = compile(proto, calibration=rows, smooth="piecewise")
+    operations = [operation.op for operation in compiled.program.operations]
+    assert (operations == ["dense"]) == is_left
+    for x in rows:
+        (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
+        np.testing.assert_allclose(output, expected(proto, {"x": x})[0], rtol=0, atol=step)
