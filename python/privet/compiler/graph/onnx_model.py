@@ -96,21 +96,31 @@ def type_title(kind: int) -> str:
     return f"of number {kind}, which ONNX does not know"
 
 
-def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
-    """Constants of a graph: initialisers, and tensors in attributes."""
-    yield from graph.initializer
-    for sparse in graph.sparse_initializer:
-        yield sparse.values
+def _bodies(graph: onnx.GraphProto) -> Iterator[onnx.GraphProto]:
+    """The graph, and those of its branches and loops."""
+    yield graph
     for node in graph.node:
         for attribute in node.attribute:
+            for body in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
+                yield from _bodies(body)
+
+
+def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
+    """Constants of a graph: initialisers, and tensors in attributes."""
+    for body in _bodies(graph):
+        yield from body.initializer
+        for sparse in body.sparse_initializer:
+            yield sparse.values
+        for attribute in (attribute for node in body.node for attribute in node.attribute):
             yield from (*attribute.tensors, *([attribute.t] if attribute.HasField("t") else []))
 
 
 def _entries(graph: onnx.GraphProto) -> Iterator[onnx.TypeProto.Tensor]:
     """Types of tensors that a graph declares."""
-    for entry in (*graph.input, *graph.output, *graph.value_info):
-        if entry.type.HasField("tensor_type"):
-            yield entry.type.tensor_type
+    for body in _bodies(graph):
+        for entry in (*body.input, *body.output, *body.value_info):
+            if entry.type.HasField("tensor_type"):
+                yield entry.type.tensor_type
 
 
 def _types(graph: onnx.GraphProto) -> set[int]:
@@ -167,7 +177,7 @@ def _widened(model: onnx.ModelProto) -> onnx.ModelProto:
     for entry in _entries(wide.graph):
         if entry.elem_type in _HALVES:
             entry.elem_type = onnx.TensorProto.FLOAT
-    for node in wide.graph.node:
+    for node in (node for body in _bodies(wide.graph) for node in body.node):
         for attribute in node.attribute:
             if node.op_type == "Cast" and attribute.name == "to" and attribute.i in _HALVES:
                 attribute.i = onnx.TensorProto.FLOAT

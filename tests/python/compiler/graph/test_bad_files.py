@@ -251,3 +251,30 @@ def test_what_is_no_model_is_told_how_to_export_one(source: Any) -> None:
         InvalidModel, match=f"the model is a {type(source).__name__}: give the path"
     ):
         privet.compile(source)
+
+
+def test_halves_in_the_body_of_a_loop() -> None:
+    """They are read as single precision there, too, also by ONNX Runtime."""
+    helper, half = onnx.helper, TYPES.FLOAT16
+    factor = onnx.numpy_helper.from_array(np.float16(0.5), "factor")
+    body = helper.make_graph(
+        [node("Mul", ["a", "factor"], ["b"]), node("Identity", ["go"], ["on"])],
+        "body",
+        [
+            helper.make_tensor_value_info("step", TYPES.INT64, []),
+            helper.make_tensor_value_info("go", TYPES.BOOL, []),
+            helper.make_tensor_value_info("a", half, None),
+        ],
+        [
+            helper.make_tensor_value_info("on", TYPES.BOOL, []),
+            helper.make_tensor_value_info("b", half, None),
+        ],
+        [factor],
+    )
+    proto = model([node("Loop", ["n", "", "x"], ["y"], body=body)], {"x": (1, 4)}, ["y"])
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.int64(3), "n"))
+    for entry in (*proto.graph.input, *proto.graph.output):
+        entry.type.tensor_type.elem_type = half
+    run = privet.run(proto, np.array([[1, 2, -3, 4]], np.float16), suite="fss")
+    assert run.outputs["y"].tolist() == [[0.125, 0.25, -0.375, 0.5]]
+    assert run.agrees
