@@ -40,7 +40,9 @@ MOVING = (op.Broadcast, op.Concat, op.Reshape, op.Slice, op.Transpose)
 
 def compared_values(graph: Graph) -> set[int]:
     """Inputs that nothing but trees reads, perhaps rearranged and joined, and what that makes of
-    them."""
+    them. Without trees there are none: an input that nothing reads is like any other."""
+    if not any(isinstance(node.operation, op.Trees) for node in graph.nodes):
+        return set()
     moves = [node for node in graph.nodes if isinstance(node.operation, MOVING)]
     used = {output.value for output in graph.outputs}
     for node in graph.nodes:

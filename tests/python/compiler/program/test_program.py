@@ -286,3 +286,11 @@ def test_spaces_are_refused_as_they_would_change_the_hash(compiled: Compiled) ->
 def test_options_out_of_their_range(options: dict[str, Any]) -> None:
     with pytest.raises(Misuse, match=next(iter(options))):
         compile(network(), **options)
+
+
+def test_an_input_that_nothing_reads_is_like_any_other() -> None:
+    """Without trees it is not given as places, which suites without these do not read."""
+    nodes = [onnx.helper.make_node("Relu", ["x"], ["y"])]
+    proto = model(nodes, {"x": (1, 3), "unused": (1, 2)}, ["y"])
+    inputs = compile(proto).program.inputs
+    assert [(entry.order, entry.missing) for entry in inputs] == [(False, False)] * 2
