@@ -182,6 +182,7 @@ def compile(
     from privet.compiler.passes import (
         approximate_relus,
         check_masks,
+        check_results,
         fit_polynomials,
         function_scale,
         has_private_masks,
@@ -268,7 +269,7 @@ def compile(
         if smooth == "polynomial":
             graph = fit_polynomials(graph, known_ends, margin=margin, error=activation_error)
         if relu == "sign":
-            graph = approximate_relus(graph, error=activation_error)
+            graph = check_results(approximate_relus(graph, error=activation_error))
         lows = {id: low / margin for id, (low, _) in ends.items()}
 
         def lowered(widths: Widths, samples: int, spare: int) -> tuple[Graph, Graph]:

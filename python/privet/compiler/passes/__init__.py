@@ -16,6 +16,7 @@ from privet.compiler.passes.approximate_relus import approximate_relus
 from privet.compiler.passes.batch import batch
 from privet.compiler.passes.check_masks import check_masks, has_private_masks, masks_hold
 from privet.compiler.passes.check_ranges import check_ranges
+from privet.compiler.passes.check_results import check_results
 from privet.compiler.passes.fit_polynomials import fit_polynomials
 from privet.compiler.passes.fold_affine import fold_affine
 from privet.compiler.passes.fold_batchnorm import fold_batchnorm
