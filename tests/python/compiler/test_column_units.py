@@ -231,4 +231,4 @@ def test_an_input_for_each_column() -> None:
             for row in rows[150:]
         ]
     )
-    assert np.abs(numbers - plain).max() < LIMIT * np.ptp(plain)
+    assert float(np.abs(numbers - plain).max()) < LIMIT * float(np.ptp(np.asarray(plain, float)))

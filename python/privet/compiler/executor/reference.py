@@ -51,7 +51,8 @@ def trial_inputs(
         kinds = {entry.name: entry.type.tensor_type.elem_type for entry in model.graph.input}
         for entry in program.inputs:
             if kinds[entry.name] in WHOLE and not entry.one_hot:
-                inputs[entry.name] = (inputs[entry.name] > 0).astype(np.float64)
+                drawn = inputs[entry.name].astype(np.float64)
+                inputs[entry.name] = (drawn > 0).astype(np.float64)
     return as_declared(model, inputs)
 
 

@@ -212,7 +212,7 @@ def test_quantised_probabilities_are_left_to_the_client(
         node("QuantizeLinear", ["p", "step", "zero"], ["q"]),
         node("DequantizeLinear", ["q", "step", "zero"], ["y"]),
     ]
-    constants = {"w": constant(4, 3), "step": np.float32(step), "zero": np.uint8(0)}
+    constants: dict[str, Any] = {"w": constant(4, 3), "step": np.float32(step), "zero": np.uint8(0)}
     proto = model(nodes, {"x": (1, 4)}, ["y"], constants)
     rows = [3 * constant(1, 4, seed=seed) for seed in range(20)]
     compiled = compile(proto, calibration=rows, smooth="piecewise")

@@ -220,7 +220,7 @@ def test_a_polynomial_is_as_close_as_the_function_is_small() -> None:
     ]
     generator = np.random.default_rng(0)
     centres = generator.standard_normal((1, 4, 6)).astype(np.float32)
-    constants = {"c": centres, "axis": np.array([2]), "width": np.float32(-0.2)}
+    constants: dict[str, Any] = {"c": centres, "axis": np.array([2]), "width": np.float32(-0.2)}
     proto = model(nodes, {"x": (1, 1, 6)}, ["y"], constants)
     rows = generator.standard_normal((40, 1, 1, 6)).astype(np.float32)
     compiled = compile(proto, bits=50, scale=16, calibration=list(rows[:32]))

@@ -91,7 +91,7 @@ def conv_transpose(site: Site) -> Operand:
     before, after = _cut_off(site, full, [n * s for n, s in zip(spatial, strides, strict=True)])
     groups, c = site.attribute("group", 1), x.shape[1]
     kernel = weight.reshape(groups, c // groups, *weight.shape[1:])
-    kernel = np.flip(np.swapaxes(kernel, 1, 2), [*range(3, 3 + rank)])
+    kernel = np.flip(np.swapaxes(kernel, 1, 2), tuple(range(3, 3 + rank)))
     kernel = kernel.reshape(-1, c // groups, *weight.shape[2:])
     bias = real(site.constant(2, "bias")) if site.has(2) else None
     low = [(k - 1) * d - b for k, d, b in zip(weight.shape[2:], dilations, before, strict=True)]
