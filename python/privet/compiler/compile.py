@@ -269,7 +269,8 @@ def compile(
         if smooth == "polynomial":
             graph = fit_polynomials(graph, known_ends, margin=margin, error=activation_error)
         if relu == "sign":
-            graph = check_results(approximate_relus(graph, error=activation_error))
+            graph = approximate_relus(graph, error=activation_error)
+            check_results(graph, margin=margin)
         lows = {id: low / margin for id, (low, _) in ends.items()}
 
         def lowered(widths: Widths, samples: int, spare: int) -> tuple[Graph, Graph]:

@@ -11,16 +11,20 @@ MOST_RESULT = 128.0
 """Results hold magnitudes up to this, and wrap beyond: `HeadroomBits` of `ckks/internal/params`."""
 
 
-def check_results(graph: Graph) -> Graph:
+def check_results(graph: Graph, *, margin: float) -> Graph:
     """The graph itself; values need magnitudes. Raises `UnsupportedModel` with every output that
-    may wrap."""
+    wraps on calibration inputs.
+
+    What wraps are coefficients, which mix a ciphertext's numbers and are mostly smaller than the
+    largest of these. So the `margin` is left to them.
+    """
     problems = []
     for output in graph.outputs:
-        reach = graph.values[output.value].magnitude or 0.0
+        reach = (graph.values[output.value].magnitude or 0.0) / margin
         if reach > MOST_RESULT:
             why = (
-                f"it reaches {reach:.4g}, with the margin of calibration, and an encrypted result "
-                f"holds up to {MOST_RESULT:g}"
+                f"it reaches {reach:.4g} on calibration inputs, and an encrypted result holds up "
+                f"to {MOST_RESULT:g}"
             )
             instead = (
                 f"Divide it by {math.ceil(reach / MOST_RESULT)} or more in the model and multiply "
