@@ -256,7 +256,7 @@ def test_what_is_no_model_is_told_how_to_export_one(source: Any) -> None:
 def test_halves_in_the_body_of_a_loop() -> None:
     """They are read as single precision there, too, also by ONNX Runtime."""
     helper, half = onnx.helper, TYPES.FLOAT16
-    factor = onnx.numpy_helper.from_array(np.float16(0.5), "factor")
+    factor = onnx.numpy_helper.from_array(np.array(0.5, np.float16), "factor")
     body = helper.make_graph(
         [node("Mul", ["a", "factor"], ["b"]), node("Identity", ["go"], ["on"])],
         "body",
@@ -272,7 +272,7 @@ def test_halves_in_the_body_of_a_loop() -> None:
         [factor],
     )
     proto = model([node("Loop", ["n", "", "x"], ["y"], body=body)], {"x": (1, 4)}, ["y"])
-    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.int64(3), "n"))
+    proto.graph.initializer.append(onnx.numpy_helper.from_array(np.array(3), "n"))
     for entry in (*proto.graph.input, *proto.graph.output):
         entry.type.tensor_type.elem_type = half
     run = privet.run(proto, np.array([[1, 2, -3, 4]], np.float16), suite="fss")
