@@ -51,7 +51,7 @@ def survey(
     compiled: dict[Any, Compiled | ModelError] = {}
     verdicts = []
     for suite_type in suites.all_suites():
-        precision = suite_type.precision.with_widths(bits, scale, weight_scale)
+        precision = suite_type().as_compiled(bits, scale, weight_scale)
         if precision not in compiled:
             try:
                 compiled[precision] = compile(model, **vars(precision), **given)
@@ -68,9 +68,9 @@ def _verdict(suite_type: type[Suite], compiled: Compiled | ModelError) -> Verdic
         return Verdict(suite_type.name, None, None, None, str(compiled), _problems(compiled))
     program = compiled.program
     usual = suite_type()
-    refusal = None
+    refusal: ModelError | Misuse | None = None
     for suite in (usual, *suite_type.labelled()):
-        if error := _refusal(suite, program):
+        if error := suite.obstacle(program):
             refusal = refusal or error
             continue
         changes = _needed(suite, usual, program)
@@ -82,15 +82,6 @@ def _verdict(suite_type: type[Suite], compiled: Compiled | ModelError) -> Verdic
     return Verdict(suite_type.name, None, None, None, str(refusal), _problems(refusal))
 
 
-def _refusal(suite: Suite, program: Program) -> ModelError | Misuse | None:
-    try:
-        suite.check_supports(program)
-        suite.plan(program)
-    except (ModelError, Misuse) as error:
-        return error
-    return None
-
-
 def _needed(suite: Suite, usual: Suite, program: Program) -> dict[str, Any]:
     """The options of a suite that runs a program, but for those of which the usual does as well."""
     options = {}
@@ -100,7 +91,7 @@ def _needed(suite: Suite, usual: Suite, program: Program) -> dict[str, Any]:
             continue
         try:
             less = replace(suite, **{field.name: default})
-            does = _refusal(less, program) is None
+            does = less.obstacle(program) is None
         except Misuse:
             does = False
         if does:

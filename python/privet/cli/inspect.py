@@ -84,7 +84,7 @@ def inspect(
         for node in load_model(model).graph.node
     ]
     compiled = None
-    precision = suite.precision.with_widths(bits, scale, weight_scale)
+    precision = suite.as_compiled(bits, scale, weight_scale)
     try:
         compiled = compile(model, **vars(precision), **arguments)
         suite.check_supports(compiled.program)

@@ -26,18 +26,17 @@ def cost_settings(
     """A record by formulas and unit costs for each setting, or why there is none. `compiling` are
     arguments of `privet.compile`. Raises `InvalidModel`, and `InputError` on calibration inputs."""
     digest = file_sha256(model)
-    compiled: dict[tuple[Precision, int], Compiled] = {}
+    compiled: dict[tuple[Precision, int], Compiled | PrivetError] = {}
     records: dict[Setting, Record | str] = {}
     for setting in wanted:
-        widths = setting.config.precision
+        widths = setting.config.as_compiled()
         key = widths, setting.compiled_batch(batch)
+        if key not in compiled:
+            compiled[key] = _compiled(model, key[1], dict(compiling or {}) | vars(widths))
         try:
-            if key not in compiled:
-                options = dict(compiling or {}) | vars(widths)
-                compiled[key] = compile(model, batch=key[1], **options)
-            costing = setting.config.cost(compiled[key].program, batch)
-        except (InvalidModel, InputError):  # they are of all settings
-            raise
+            if isinstance(outcome := compiled[key], PrivetError):
+                raise outcome
+            costing = setting.config.cost(outcome.program, batch)
         except PrivetError as error:
             records[setting] = str(error).splitlines()[0].rstrip(":")
             continue
@@ -47,6 +46,16 @@ def cost_settings(
             continue
         records[setting] = units.price(costed(costing, model.stem, digest, setting, batch))
     return records
+
+
+def _compiled(model: Path, batch: int, options: Mapping[str, Any]) -> Compiled | PrivetError:
+    """A program, or why a suite's settings have none."""
+    try:
+        return compile(model, batch=batch, **options)
+    except (InvalidModel, InputError):  # they are of all settings
+        raise
+    except PrivetError as error:
+        return error
 
 
 def widened(one: Record, other: Record, batch: int) -> Record:

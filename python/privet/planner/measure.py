@@ -87,7 +87,7 @@ def _compiled(
 
 def _measure(case: Case, compiler: Callable[..., Compiled | UnsupportedModel]) -> Record:
     batch = case.setting.compiled_batch(case.batch)
-    compiled = compiler(case.model, case.setting.config.precision, batch, case.input_range)
+    compiled = compiler(case.model, case.setting.config.as_compiled(), batch, case.input_range)
     if isinstance(compiled, UnsupportedModel):
         raise compiled
     case.setting.config.check_supports(compiled.program)

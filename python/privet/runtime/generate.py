@@ -181,5 +181,4 @@ def generate(
 
 def _compiled(model: ModelSource, suite: Suite, calibration: Any, bits: int | None) -> Compiled:
     samples = sessions(calibration) if isinstance(calibration, np.ndarray) else calibration
-    widths = suite.precision.with_widths(bits, None, None)
-    return compile(model, calibration=samples, widest=suite.widest_ring, **vars(widths))
+    return compile(model, calibration=samples, **vars(suite.as_compiled(bits)))

@@ -135,9 +135,8 @@ def run(
     check_seconds(timeout)
     config = suites.as_suite(suite)
     link = Link(link) if isinstance(link, str) else link
-    widths = config.precision.with_widths(bits, scale, weight_scale)
     arguments = {
-        **vars(widths),
+        **vars(config.as_compiled(bits, scale, weight_scale)),
         "input_shapes": input_shapes,
         "reveal": reveal,
         "client_side": client_side,

@@ -20,7 +20,7 @@ import numpy.typing as npt
 from privet._native import Link
 from privet.compiler.compile import Compiled
 from privet.compiler.program.public import Program
-from privet.errors import Misuse, Problem, UnsupportedModel
+from privet.errors import Misuse, ModelError, Problem, UnsupportedModel
 from privet.suites.costs import NOTHING, DealerCost, LayerCost, MemoryUse, PhaseCost
 from privet.suites.options import check_fields, fields_of
 from privet.suites.policy import Mode, Weakness
@@ -156,13 +156,23 @@ class Suite(ABC):
     """One line for people who choose."""
 
     precision: ClassVar[Precision]
-    """What a model is compiled for where the user names nothing else."""
+    """What a model is compiled for where the user names nothing else, but for the widest ring."""
 
     @property
     def widest_ring(self) -> int:
         """Bits of the widest ring that is chosen for a model that the usual ones do not hold; 0
         if none is."""
         return 0
+
+    def as_compiled(
+        self,
+        bits: int | None = None,
+        scale: int | None = None,
+        weight_scale: int | None = None,
+    ) -> Precision:
+        """What a model is compiled for with these options, and with widths where they are given."""
+        widths = self.precision.with_widths(bits, scale, weight_scale)
+        return dataclasses.replace(widths, widest=self.widest_ring)
 
     exact: ClassVar[bool] = True
     """Whether it computes the fixed-point executor's numbers, so that a difference is in units
@@ -344,6 +354,15 @@ class Suite(ABC):
     def runs(self, program: Program) -> bool:
         """Whether it computes a program, shapes and all."""
         return not self.supports(program)
+
+    def obstacle(self, program: Program) -> ModelError | Misuse | None:
+        """Why it does not run a program with these options; None if it does."""
+        try:
+            self.check_supports(program)
+            self.plan(program)
+        except (ModelError, Misuse) as error:
+            return error
+        return None
 
     def compiled_batch(self, batch: int) -> int:
         """The samples of the program that a batch of so many runs on."""

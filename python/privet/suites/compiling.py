@@ -82,8 +82,7 @@ def compile(
     config = as_suite(suite)
     return compile_as(
         model,
-        **vars(config.precision.with_widths(bits, scale, weight_scale)),
-        widest=config.widest_ring,
+        **vars(config.as_compiled(bits, scale, weight_scale)),
         calibration=calibration,
         input_shapes=input_shapes,
         input_range=input_range,

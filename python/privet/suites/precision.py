@@ -7,10 +7,11 @@ from dataclasses import dataclass, replace
 
 @dataclass(frozen=True)
 class Precision:
-    """Bits of the ring, fractional bits of activations and of weights, and what becomes of ReLU
-    and of smooth activations.
+    """Bits of the ring, fractional bits of activations and of weights, what becomes of ReLU and of
+    smooth activations, and bits of the widest ring that may be chosen for what the usual ones do
+    not hold.
 
-    Its fields are options of `privet.compile`, which chooses the widths that are None.
+    Its fields are options of `privet.compiler.compile`, which chooses the widths that are None.
     """
 
     bits: int | None = None
@@ -18,6 +19,7 @@ class Precision:
     weight_scale: int | None = None
     relu: str = "exact"
     smooth: str = "polynomial"
+    widest: int = 0
 
     def with_widths(
         self, bits: int | None, scale: int | None, weight_scale: int | None = None

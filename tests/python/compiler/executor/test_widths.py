@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,8 +18,10 @@ from sklearn.gaussian_process import GaussianProcessRegressor
 from sklearn.gaussian_process.kernels import RBF, ConstantKernel
 from sklearn.svm import SVR
 from tests.combinations import combinations
+from typer.testing import CliRunner
 
 import privet
+from privet.cli import app
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import execute
 from privet.compiler.executor.beside import beside
@@ -265,7 +269,7 @@ def test_a_ring_that_would_hold_a_model_is_named() -> None:
     assert relative_error(proto, compile(proto, calibration=inputs, bits=48), inputs) < 4e-3
 
 
-def test_a_wide_ring_is_chosen_where_no_other_holds_a_model_and_says_so() -> None:
+def test_a_wide_ring_is_chosen_where_no_other_holds_a_model_and_says_so(tmp_path: Path) -> None:
     proto, inputs = small_factor(), samples(1.0, 4)
     compiled = privet.compile(proto, calibration=inputs)
     assert compiled.program.ring_bits == 48
@@ -273,6 +277,16 @@ def test_a_wide_ring_is_chosen_where_no_other_holds_a_model_and_says_so() -> Non
     assert compiled.widened is not None
     assert re.search("48 bits, as layer factor has no room.*up to 29 % more", compiled.widened)
     assert privet.run(compiled, inputs[:1]).widened == compiled.widened
+    alone = privet.run(proto, inputs[:1], calibration=inputs, suite="fss")
+    assert alone.widened == compiled.widened
+    onnx.save(proto, tmp_path / "factor.onnx")
+    np.save(tmp_path / "samples.npy", np.concatenate(inputs))
+    words = [str(tmp_path / "factor.onnx"), "--calibration", str(tmp_path / "samples.npy")]
+    result = CliRunner().invoke(app, ["inspect", *words, "--json"])
+    assert json.loads(result.stdout)["ring_bits"] == 48
+    surveyed = CliRunner().invoke(app, ["inspect", *words, "--all-suites", "--json"])
+    rings = {row["suite"]: row["ring_bits"] for row in json.loads(surveyed.stdout)["suites"]}
+    assert rings["gmw"] == rings["fss"] == 48
     usual = privet.compile(network(1.0, 1.0), calibration=samples(1.0, 16))
     assert usual.widened is None
 
