@@ -36,9 +36,10 @@ PRESETS = {
 """Table I of the paper."""
 
 _TIMES = {"us": 1e-6, "ms": 1e-3, "s": 1.0}
-_RATES = {"k": 1e3, "m": 1e6, "g": 1e9}
+_PREFIXES = {"k": 1e3, "m": 1e6, "g": 1e9}
 _TIME = re.compile(r"(\d+(?:\.\d+)?) ?(us|ms|s)")
-_RATE = re.compile(r"(\d+(?:\.\d+)?) ?([kmg])bi?t?(?:ps|/s)?", re.IGNORECASE)
+_BITS = re.compile(r"(\d+(?:\.\d+)?) ?([kmg])(?:bit(?:/s|ps)?|bps)", re.IGNORECASE)
+_BYTES = re.compile(r"(\d+(?:\.\d+)?) ?([kMG])B(?:/s)?")
 
 
 def parse_seconds(text: str, what: str) -> float:
@@ -50,11 +51,13 @@ def parse_seconds(text: str, what: str) -> float:
 
 
 def parse_bandwidth(text: str) -> float:
-    """Bits a second of `400mbps`, `400Mbit` or `1Gbit/s`. Raises `Misuse` if it is no bandwidth."""
-    match = _RATE.fullmatch(text.strip())
+    """Bits a second of `400Mbit`, `1Gbit/s` or `400mbps`, and of bytes as links have them, such as
+    `44MB`. Raises `Misuse` if it is no bandwidth."""
+    bits, bytes_ = _BITS.fullmatch(text.strip()), _BYTES.fullmatch(text.strip())
+    match = bits or bytes_
     if match is None or float(match[1]) == 0:
-        raise Misuse(f"{text!r} is no bandwidth, such as 400Mbit or 1Gbit")
-    return float(match[1]) * _RATES[match[2].lower()]
+        raise Misuse(f"{text!r} is no bandwidth, such as 400Mbit, 1Gbit or 44MB")
+    return float(match[1]) * _PREFIXES[match[2].lower()] * (1 if bits else 8)
 
 
 def parse_network(text: str) -> Network:

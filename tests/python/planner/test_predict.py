@@ -32,9 +32,14 @@ def test_networks_are_read() -> None:
     assert parse_bandwidth("1.5Gbit/s") == 1.5e9
     assert parse_seconds("20us", "time") == pytest.approx(2e-5)
     assert PRESETS["WAN_S"].bytes_per_second == 70e6
-    for text in ("fast", "40ms", "40,400mbps", "40ms,0mbps"):
+    for text in ("fast", "40ms", "40,400mbps", "40ms,0mbps", "40ms,44Mb", "40ms,44mb"):
         with pytest.raises(Misuse):
             parse_network(text)
+
+
+@pytest.mark.parametrize("unit", ["kbit", "Mbit", "Gbit", "kB", "MB", "GB", "MB/s", "Mbit/s"])
+def test_a_bandwidth_is_that_of_a_link(unit: str) -> None:
+    assert parse_bandwidth(f"2.5{unit}") == Link(f"1ms,2.5{unit}").bits_per_second
 
 
 def test_a_prediction_is_the_formula(record: MakeRecord) -> None:
