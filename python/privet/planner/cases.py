@@ -33,7 +33,7 @@ class Case:
         if self.network is None:
             return None
         rtt, rate = 1e6 * self.network.rtt, self.network.bits_per_second / 1e6
-        return f"{rtt:.0f}us,{rate:.0f}Mbit"
+        return f"{rtt:.0f}us,{rate:.10g}Mbit"
 
     @property
     def file_name(self) -> str:

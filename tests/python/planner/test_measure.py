@@ -22,6 +22,7 @@ from privet.planner.record import read_record, read_records
 from privet.planner.setting import ALL, setting_named, settings
 from privet.research.report import standard
 from privet.research.report.standard import STUDY, Part
+from privet.runtime import Link
 from privet.suites import Ckks, Stream
 
 MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
@@ -86,6 +87,14 @@ def test_every_setting_runs_on_the_loopback_and_over_links() -> None:
         ("ckks-collective-3", False),
     ]
     assert len({case.file_name for case in cases}) == 4
+
+
+@pytest.mark.parametrize("network", ["40ms,400kbit", "2s,1.5Mbit", "70ms,1GB", "20us,100Gbit"])
+def test_a_case_runs_over_the_network_that_it_names(network: str) -> None:
+    """A link has no network rounded to whole megabits."""
+    (case,) = plan_cases([MODEL], settings(["fss"]), [1], [parse_network(network)])
+    link, wanted = Link(case.link or ""), Link(network)
+    assert (link.rtt, link.bits_per_second) == (wanted.rtt, wanted.bits_per_second)
 
 
 def test_an_unknown_model_is_named(tmp_path: Path) -> None:
