@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+import onnx
 import pytest
 from tests.python.compiler.graph.single import model, node
 from typer.testing import CliRunner
@@ -19,7 +20,7 @@ from privet.cli import app
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.executor import execute
 from privet.compiler.executor.reference import random_inputs
-from privet.errors import MaterialError, Misuse
+from privet.errors import MaterialError, Misuse, UnsupportedModel
 from privet.runtime import Client
 from privet.suites.costs import NOTHING
 
@@ -63,10 +64,35 @@ def test_every_mode_that_a_model_allows_is_run(tmp_path: Path) -> None:
     assert bytes_sent["one-bit"] < bytes_sent["exact"] < bytes_sent["one-shot"]
     traffic = {mode: row["offline"]["bytes_server"] for mode, row in rows.items()}
     assert traffic["one-shot"] < traffic["exact"]
+    alone = {"extension", "trust", "calibration", "link", "max_abs_error", "encrypts", "layers"}
+    assert all(alone <= set(row) for row in rows.values())
+    assert rows["kept-weights"]["encrypts"] == "weights"
     words[1] = str(MODELS / "breast-mlp.onnx")
     table = CliRunner().invoke(app, words[:-1])
     assert "bit for bit" in table.stdout
+    assert "kept-weights: before that, once:" in table.stdout
+    assert "Not calibrated:" in table.stdout
     assert "Not run" not in table.stdout
+
+
+def test_a_mode_that_a_model_does_not_allow_says_why(tmp_path: Path) -> None:
+    """Products of private tensors need triples, which are made ahead and in a ring."""
+    x = np.ones((1, 4, 4), np.float32)
+    onnx.save(model([node("MatMul", ["x", "x"], ["y"])], {"x": x.shape}, ["y"]), tmp_path / "m")
+    words = ["run", str(tmp_path / "m"), "--modes"]
+    result = CliRunner().invoke(app, [*words, "exact,prime,one-shot", "--json"])
+    assert result.exit_code == 0, result.output
+    exact, *refused = json.loads(result.stdout)
+    assert exact["agrees"]
+    assert [row["mode"] for row in refused] == ["prime", "one-shot"]
+    assert all("triples are made ahead" in row["refused"] for row in refused)
+    shown = CliRunner().invoke(app, [*words, "exact,prime"])
+    assert "Not run: prime: " in shown.stdout
+    assert "one-shot" not in shown.stdout
+    alone = CliRunner().invoke(app, [*words, "prime"])
+    assert isinstance(alone.exception, UnsupportedModel)
+    without = CliRunner().invoke(app, [*words, "all", "--suite", "stream"])
+    assert "suite stream has no modes to compare" in str(without.exception)
 
 
 def test_options_that_contradict_each_other_are_refused(digits: Compiled) -> None:

@@ -72,7 +72,7 @@ def run(
         "client_side": client_side,
     }
     if modes is not None:
-        show_modes(console, suite, run_modes(model, inputs, modes, **shared), as_json)
+        show_modes(console, run_modes(model, inputs, modes, **shared), as_json)
         return
     with show.progress(not as_json and console.is_terminal) as progress:
         result = run_locally(model, inputs, progress=progress, **shared)
@@ -115,6 +115,7 @@ def as_object(result: Run) -> dict[str, Any]:
         "samples": result.samples,
         "link": show.link_fields(result.link),
         "output": next(iter(outputs.values())) if len(outputs) == 1 else outputs,
+        "agrees": result.agrees,
         "argmax_agrees": result.argmax_agrees,
         "max_abs_error": result.max_abs_error,
         "max_fixed_point_error": result.max_fixed_point_error,
@@ -139,27 +140,34 @@ def _input_shapes(
 
 
 def _verdict(console: Console, result: Run) -> None:
-    verdict = ("agrees", "green") if result.agrees else ("disagrees", "bold red")
-    sentence = f"; largest difference of an output {result.max_abs_error:.2g}"
-    if result.config.exact:
-        units = result.max_fixed_point_error
-        sentence += f", and {units} units of the last place from the fixed-point reference"
-    console.print(Text.assemble("The plaintext model (ONNX Runtime) ", verdict, f"{sentence}."))
+    console.print(_beside_onnx_runtime(result))
     show.account(console, result.account)
     show.trust(console, result.trust)
     show.weaknesses(console, result.mode)
 
 
-def show_modes(
-    console: Console, suite: suites.Suite, runs: Sequence[tuple[Mode, Run]], as_json: bool
-) -> None:
-    """Prints what each mode promises and took."""
+def _beside_onnx_runtime(result: Run) -> Text:
+    """How an inference compares with the plaintext model."""
+    verdict = ("agrees", "green") if result.agrees else ("disagrees", "bold red")
+    sentence = f"; largest difference of an output {result.max_abs_error:.2g}"
+    if result.config.exact:
+        units = result.max_fixed_point_error
+        sentence += f", and {units} units of the last place from the fixed-point reference"
+    return Text.assemble("The plaintext model (ONNX Runtime) ", verdict, f"{sentence}.")
+
+
+def show_modes(console: Console, runs: Sequence[tuple[Mode, Run | str]], as_json: bool) -> None:
+    """Prints what each mode promises and took, and why one did not run."""
     if as_json:
-        typer.echo(json.dumps([_as_object(mode, result) for mode, result in runs]))
+        typer.echo(json.dumps([_mode_object(mode, result) for mode, result in runs]))
         return
     numbers = ("total", "online", "offline", "online", "rounds", "memory", "units off")
-    table = show.table(("mode", "guarantee"), numbers)
+    table = show.table(("mode", "guarantee", "OT"), numbers)
+    notes: list[Text] = []
     for mode, result in runs:
+        if isinstance(result, str):
+            notes.append(Text(f"Not run: {mode.name}: {result}"))
+            continue
         total = result.offline + result.online
         traffic = [
             phase.bytes_client + phase.bytes_server for phase in (result.offline, result.online)
@@ -168,6 +176,7 @@ def show_modes(
         table.add_row(
             mode.name,
             mode.guarantee,
+            result.extension,
             f"{total.seconds:.3f} s",
             f"{result.online.seconds:.3f} s",
             *map(show.size, traffic),
@@ -175,22 +184,18 @@ def show_modes(
             f"{memory:.0f} MB",
             str(result.max_fixed_point_error),
         )
+        if result.offline.bytes_setup:
+            notes.append(Text(f"{mode.name}: before that, once: {show.setup(result.offline)}."))
+        if not result.agrees:
+            notes.append(Text.assemble(f"{mode.name}: ", _beside_onnx_runtime(result)))
     console.print(table)
-    left_out = [name for name in suite.variants if name not in {mode.name for mode, _ in runs}]
-    if left_out:
-        console.print(f"Not run: {', '.join(left_out)}.")
+    for note in notes:
+        console.print(note, soft_wrap=True)
+    (basis,) = {result.calibration for _, result in runs if not isinstance(result, str)}
+    show.calibration(console, basis)
 
 
-def _as_object(mode: Mode, result: Run) -> dict[str, Any]:
-    facts = result.config.facts()
-    return {
-        "mode": mode.name,
-        "guarantee": mode.guarantee,
-        **{key: facts[key] for key in ("rounds", "truncation", "field", "linear")},
-        **show.weaknesses_fields(result.mode),
-        "argmax_agrees": result.argmax_agrees,
-        "max_fixed_point_error": result.max_fixed_point_error,
-        "offline": asdict(result.offline),
-        "online": asdict(result.online),
-        "memory": {party: asdict(use) for party, use in result.memory.items()},
-    }
+def _mode_object(mode: Mode, result: Run | str) -> dict[str, Any]:
+    """The run of a mode as `--json` prints it: as of one alone, or `refused` and why."""
+    head = {"mode": mode.name, "guarantee": mode.guarantee}
+    return head | ({"refused": result} if isinstance(result, str) else as_object(result))

@@ -137,10 +137,15 @@ def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch:
             )
     console.print(grid)
     if offline is not None and offline.bytes_setup:
-        console.print(
-            f"Before that, once: {size(offline.bytes_setup)} of encrypted weights, which the "
-            f"client keeps, in {offline.seconds_setup:.3f} s."
-        )
+        console.print(f"Before that, once: {setup(offline)}.")
+
+
+def setup(offline: PhaseCost) -> str:
+    """What went before an offline phase, once for many."""
+    return (
+        f"{size(offline.bytes_setup)} of encrypted weights, which the client keeps, in "
+        f"{offline.seconds_setup:.3f} s"
+    )
 
 
 def per_sample(batch: int, **phases: PhaseCost | None) -> dict[str, Any] | None:

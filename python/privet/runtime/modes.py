@@ -7,7 +7,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from privet import suites
-from privet.compiler.compile import Compiled
 from privet.compiler.executor.codec import Inputs
 from privet.compiler.executor.ranges import Calibration
 from privet.compiler.executor.reference import trial_inputs
@@ -33,11 +32,12 @@ def modes(suite: Suite, words: str) -> list[Mode]:
     """The modes of a suite that `words` names, with commas between, or all; in the suite's order.
     Raises `Misuse` if a name is unknown, or the suite has an option that a mode would set."""
     variants = suite.variants
+    if not variants:
+        raise Misuse(f"suite {suite.name} has no modes to compare: leave out --modes")
     names = list(variants) if words == ALL else words.split(",")
     for name in names:
         if name not in variants:
-            possible = ", ".join(variants) or f"none of suite {suite.name}"
-            raise Misuse(f"mode {name} is unknown; possible are {possible}, or {ALL}")
+            raise Misuse(f"mode {name} is unknown; possible are {', '.join(variants)}, or {ALL}")
     usual = type(suite)()
     for option in {option for _, options in variants.values() for option in options}:
         if getattr(suite, option) != getattr(usual, option):
@@ -64,28 +64,26 @@ def run_modes(
     link: Link | str | None = None,
     memory: int | str | None = None,
     **options: Any,
-) -> Sequence[tuple[Mode, Run]]:
-    """Compiles a model once and runs it in each of the named modes that it allows, on the same
-    inputs. Arguments are those of `privet.run`; `options` those of `privet.compile`. Raises what
-    `modes` and `privet.run` do."""
+) -> Sequence[tuple[Mode, Run | str]]:
+    """Compiles a model once and runs it in each of the named modes, on the same inputs: the runs,
+    or why a mode does not allow the model. Arguments are those of `privet.run`; `options` those of
+    `privet.compile`. Raises what `modes` and `privet.run` do, and what no mode allows."""
     config = suites.as_suite(suite)
     selection = modes(config, words)
     widths = (options.pop(option, None) for option in ("bits", "scale", "weight_scale"))
-    options |= vars(config.precision.with_widths(*widths))
+    options |= vars(config.as_compiled(*widths))
     compiled = compile_for(model, inputs, calibration, input_range, batch=batch, **options)
     if inputs is None:
         inputs = trial_inputs(compiled.source, compiled.program, input_range)
+    obstacles = [mode.suite.obstacle(compiled.program) for mode in selection]
+    if obstacles[0] is not None and all(obstacles):
+        raise obstacles[0]
     return [
-        (mode, run(compiled, inputs, suite=mode.suite, link=link, memory=memory))
-        for mode in selection
-        if mode is selection[0] or _allows(compiled, mode.suite)
+        (
+            mode,
+            str(obstacle)
+            if obstacle is not None
+            else run(compiled, inputs, suite=mode.suite, link=link, memory=memory),
+        )
+        for mode, obstacle in zip(selection, obstacles, strict=True)
     ]
-
-
-def _allows(compiled: Compiled, suite: Suite) -> bool:
-    """Whether a model can be planned for a suite: not every ring has a prime, for one."""
-    try:
-        suite.plan(compiled.program)
-    except Misuse:
-        return False
-    return True
