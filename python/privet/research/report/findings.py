@@ -23,14 +23,14 @@ class Finding:
 
 
 def findings(records: Sequence[Record], prices: Prices) -> list[Finding]:
-    """Of the model that most suites ran: which is fastest, which is cheapest, which wins where."""
+    """Of the model that most suites ran, among those that reveal nothing but outputs: which is
+    fastest, which is cheapest, which wins where."""
     subjects = tables.drawn_subjects(records)
-    if not subjects:
+    model = subjects[0] if subjects else ""
+    single = tables.tight(tables.of_subject(records, model, 1))
+    if not single:
         return []
-    model = subjects[0]
-    names = {record.model for record in records if tables.subject(record) == model}
-    rows = [row for row in tables.predicted(records, prices) if row["model"] in names]
-    rows = [row for row in rows if row["batch"] == 1]
+    rows = tables.predicted(single, prices)
     near_rows, far_rows = (
         [row for row in rows if row["network"] == network] for network in (NEAR, FAR)
     )
@@ -41,7 +41,7 @@ def findings(records: Sequence[Record], prices: Prices) -> list[Finding]:
     return [
         Finding(
             f"{model} takes least time a sample with {_time(near_rows)} on {NEAR}, and with "
-            f"{_time(far_rows)} on {FAR}.",
+            f"{_time(far_rows)} on {FAR}, one at a time and without a leak.",
             f"time-parts-{model}",
         ),
         Finding(
@@ -50,7 +50,8 @@ def findings(records: Sequence[Record], prices: Prices) -> list[Finding]:
             f"cost-parts-{model}",
         ),
         Finding(
-            f"Of {len({row['setting'] for row in rows})} settings, {_listed(winners)}.",
+            f"Of {len({row['setting'] for row in rows})} settings that reveal nothing but outputs, "
+            f"{_listed(winners)}.",
             f"regimes-{model}",
         ),
     ]

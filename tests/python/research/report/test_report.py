@@ -21,6 +21,7 @@ from privet.planner.prices import read_prices
 from privet.planner.record import Record
 from privet.planner.setting import SUITES, settings
 from privet.research.report import charts, figures, report, tables
+from privet.research.report.findings import findings
 from privet.research.report.standard import STUDY
 
 NAMES = {
@@ -191,6 +192,18 @@ def test_a_leak_has_a_map_of_its_own(study: list[Record], tmp_path: Path) -> Non
 
     assert "stream-bfv" in winners("regimes-with-stream")
     assert "stream-bfv" not in winners("regimes") | winners("computing-regimes-throughput")
+
+
+def test_findings_are_of_suites_that_reveal_nothing(study: list[Record], tmp_path: Path) -> None:
+    """Their figures leave the others out, and a study of such others alone has figures to show."""
+    quick = next(record for record in study if record.setting.name == "stream-bfv")
+    study.append(replace(quick, online=replace(quick.online, seconds=1e-4, rounds=1)))
+    texts = [finding.text for finding in findings(study, read_prices())]
+    assert len(texts) == 3
+    assert not any("stream" in text for text in texts)
+    page = tmp_path / "report.html"
+    report.write([record for record in study if record.setting.reveals_order], page, read_prices())
+    assert 'id="time-parts-resnet20"' in page.read_text()
 
 
 def test_idle_energy_is_told_apart(study: list[Record]) -> None:
