@@ -3,9 +3,11 @@
     python -m benches.compare m1 m2 --suite gmw:rounds=linear --suite gmw:truncation=one-bit
     python -m benches.compare m1 --suite fss --batches 1 16 64 --links loopback wan
 
-Each run is between fresh local processes. Suites take turns, so that other load on the machine
-disturbs all alike; seconds are medians, `least` the smallest of all runs. Bytes and rounds are the
-same in every run, and the script fails if they are not.
+Each run is between fresh local processes, of the program that is compiled for the suite. Suites
+take turns, so that other load on the machine disturbs all alike; seconds are medians, `least` the
+smallest of all runs. Bytes and rounds are the same in every run, and the script fails if they are
+not. `OT` is the extension that suits the link and the suite's demand: two that differ in it differ
+in bytes for that alone.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from privet import Run, zoo
 from privet.errors import Misuse
 from privet.suites import Suite, registry
 
-TITLES = [*("Model", "Suite", "Link", "Batch", "Phase", "Seconds", "least", "a sample")]
-TITLES += ("Client sends", "Server sends", "Rounds", "Memory", "Keys")
+TITLES = [*("Model", "Suite", "Link", "Batch", "Phase", "OT", "Seconds", "least", "a sample")]
+TITLES += ("Client sends", "Server sends", "Dealer sends", "Rounds", "Memory", "Keys")
 
 
 def parse_suite(text: str) -> Suite:
@@ -48,10 +50,14 @@ def rows(text: str, link: str | None, runs: Sequence[Run]) -> Iterator[str]:
             raise SystemExit(f"traffic differs between runs: {traffic}")
         [(client, server, rounds)] = traffic
         seconds = median(cost.seconds for cost in costs)
-        keys = sum(layer.bytes_keys for layer in first.layers) if phase == "online" else 0
-        cells = [first.model, text, link or "loopback", first.batch, phase, f"{seconds:.3f}"]
+        is_offline = phase == "offline"
+        keys = 0 if is_offline else sum(layer.bytes_keys for layer in first.layers)
+        dealer = first.dealer.bytes_client + first.dealer.bytes_server if first.dealer else 0
+        cells = [first.model, text, link or "loopback", first.batch, phase]
+        cells += [first.extension or "" if is_offline else "", f"{seconds:.3f}"]
         cells += (f"{min(cost.seconds for cost in costs):.3f}", f"{seconds / first.batch:.4f}")
-        cells += (f"{client / 1e6:.2f} MB", f"{server / 1e6:.2f} MB", rounds)
+        cells += (f"{client / 1e6:.2f} MB", f"{server / 1e6:.2f} MB")
+        cells += (f"{dealer / 1e6:.2f} MB" if is_offline else "", rounds)
         cells += (f"{max(cost.peak_rss_mb for cost in costs):.0f} MB", f"{keys / 1e6:.1f} MB")
         yield f"| {' | '.join(map(str, cells))} |"
 
@@ -77,17 +83,21 @@ def main() -> None:
     parser.add_argument("--repeat", type=int, default=5)
     options = parser.parse_args()
     contenders = {text: parse_suite(text) for text in options.suite or ["gmw"]}
-    say(f"| {' | '.join(TITLES)} |\n|{'---|' * 5}{'---:|' * 8}")
+    say(f"| {' | '.join(TITLES)} |\n|{'---|' * 6}{'---:|' * 9}")
     with tempfile.TemporaryDirectory(prefix="privet-bench-") as folder:
         for name in options.models:
             path = build(name, Path(folder))
             for batch in options.batches:
-                compiled = privet.compile(path, batch=batch)
+                programs = {
+                    text: privet.compile(path, suite=suite, batch=batch)
+                    for text, suite in contenders.items()
+                }
                 for link in (None if preset == "loopback" else preset for preset in options.links):
                     runs: dict[str, list[Run]] = {text: [] for text in contenders}
                     for _ in range(options.repeat):
                         for text, suite in contenders.items():
-                            runs[text].append(privet.run(compiled, suite=suite, link=link))
+                            run = privet.run(programs[text], suite=suite, link=link)
+                            runs[text].append(run)
                     for text, results in runs.items():
                         say("\n".join(rows(text, link, results)))
 
