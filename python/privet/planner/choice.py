@@ -44,7 +44,7 @@ class Question:
     only: tuple[Setting, ...] = ()
 
     def __post_init__(self) -> None:
-        if self.rate <= 0 or not self.batches or min(self.batches) < 1:
+        if not 0 < self.rate < math.inf or not self.batches or min(self.batches) < 1:
             raise Misuse("a plan needs a positive rate and batches of at least 1")
 
     def settings(self) -> list[Setting]:

@@ -54,7 +54,10 @@ class Traffic:
 
     def __post_init__(self) -> None:
         if not (self.rate > 0 and 0 <= self.notices <= 1 and self.lead >= 0 and self.clients >= 1):
-            raise Misuse("a rate is positive, a share of notices lies in [0, 1], a lead is not")
+            raise Misuse(
+                "a rate is above 0, a share of notices lies between 0 and 1, and a lead is no less "
+                "than 0"
+            )
 
 
 def arrivals(
