@@ -16,6 +16,9 @@ from privet.suites import Costing, ExtensionForecast, Phase
 FORMAT = "privet-study-record"
 VERSION = 1
 
+PROCESS_MB = 75.0
+"""Memory of a party's process that does nothing, in MB, which formulas leave out."""
+
 
 @dataclass(frozen=True)
 class Record:
@@ -101,7 +104,7 @@ def costed(costing: Costing, model: str, sha256: str, setting: Setting, batch: i
         batch,
         costing.offline,
         costing.online,
-        costing.memory_mb,
+        {party: PROCESS_MB + amount for party, amount in costing.memory_mb.items()},
         costing.material_bytes,
         extension=costing.extension,
         extensions=costing.extensions,

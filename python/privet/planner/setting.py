@@ -64,7 +64,7 @@ class Setting:
     @property
     def stocks(self) -> bool:
         """Whether what the offline phase makes can be kept until an inference takes it."""
-        return isinstance(self.config, MaterialSuite)
+        return isinstance(self.config, MaterialSuite) and self.config.prepares_ahead
 
     @property
     def reveals_order(self) -> bool:

@@ -33,7 +33,7 @@ VARIABLE = "PRIVET_UNIT_COSTS"
 
 ITERATIONS = 5000
 
-Prices = Mapping[str, float]
+Prices = dict[str, float]
 
 
 @dataclass(frozen=True)
@@ -54,12 +54,14 @@ class UnitCosts:
         """A record by formulas, with the times that its work takes."""
 
         def priced(name: str, phase: Phase) -> Phase:
-            key = f"{record.setting.kind} {name}"
-            return replace(
-                phase,
-                seconds=_total(self.seconds[key], phase.work),
-                cpu_seconds=_total(self.cpu_seconds[key], phase.work),
-            )
+            # What one setting does ahead, another of its kind does online.
+            other = "online" if name == "offline" else "offline"
+            keys = [f"{record.setting.kind} {when}" for when in (other, name)]
+
+            def total(prices: Mapping[str, Prices]) -> float:
+                return _total(prices[keys[0]] | prices[keys[1]], phase.work)
+
+            return replace(phase, seconds=total(self.seconds), cpu_seconds=total(self.cpu_seconds))
 
         return replace(
             record,

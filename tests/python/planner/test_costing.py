@@ -6,12 +6,16 @@ from pathlib import Path
 
 import pytest
 
+import privet
+from privet.compiler.compile import compile
 from privet.planner.cases import find_models
 from privet.planner.costing import cost_settings, widened
-from privet.planner.record import Record
-from privet.planner.setting import setting_named
+from privet.planner.record import Record, costed
+from privet.planner.setting import Setting, setting_named, settings_of
 from privet.planner.units import Prices, UnitCosts
+from privet.suites import Gmw
 
+MODELS = Path(__file__).resolve().parents[3] / "zoo" / "models"
 NAMES = ("fss", "gmw-dealer-log", "gmw-log")
 
 
@@ -38,3 +42,39 @@ def test_a_batch_on_a_line_is_what_its_formula_says(tmp_path: Path) -> None:
         for estimate, actual in zip(cost.extensions, large.extensions, strict=True):
             assert estimate.core_seconds == pytest.approx(actual.core_seconds, rel=0.05)
         assert widened(small, two, 64).online.bytes == two.online.bytes
+
+
+@pytest.mark.parametrize("unprepared", [False, True])
+def test_work_is_counted_in_the_phase_that_does_it(unprepared: bool) -> None:
+    """Linear layers under encryption are online's in one-shot mode, and so are correlations where
+    nothing is prepared: then there is nothing to stock."""
+    program = compile(MODELS / "breast-mlp.onnx").program
+    ahead = Gmw(rounds="log").cost(program)
+    suite = Gmw(rounds="log", linear="online", unprepared=unprepared)
+    shot = suite.cost(program)
+    assert "ciphertexts" in ahead.offline.work
+    assert "ciphertexts" not in ahead.online.work
+    assert "ciphertexts" in shot.online.work
+    assert "ciphertexts" not in shot.offline.work
+    assert ("core seconds of OTs" in shot.online.work) == unprepared
+    assert Setting(suite).stocks != unprepared
+    run = privet.run(MODELS / "breast-mlp.onnx", suite=suite)
+    for name in ("offline", "online"):
+        cost, actual = getattr(shot, name), getattr(run, name)
+        figures = "bytes_client", "bytes_server", "rounds"
+        assert [getattr(cost, field) for field in figures] == [
+            getattr(actual, field) for field in figures
+        ]
+
+
+def test_online_work_has_the_price_of_offline_work() -> None:
+    (setting,) = settings_of(Gmw(rounds="log", linear="online"))
+    seconds: dict[str, Prices] = {
+        "gmw offline": {"run": 5.0, "ciphertexts": 2.0},
+        "gmw online": {"run": 1.0},
+    }
+    costing = setting.config.cost(compile(MODELS / "breast-mlp.onnx").program)
+    base = costed(costing, "m", "", setting, 1)
+    record = UnitCosts(seconds, seconds, "a processor", 2).price(base)
+    count = base.online.work["ciphertexts"]
+    assert (record.online.seconds, record.offline.seconds) == (1.0 + 2.0 * count, 5.0)

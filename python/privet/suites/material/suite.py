@@ -164,7 +164,13 @@ class MaterialSuite(Costed):
     def cost(self, program: Program, samples: int = 1) -> Costing:
         self.check_supports(program)
         prediction = forecast(self.native(program.to_public_bytes()))
-        return costing.cost(program, prediction, dealt=self.dealt, keys=self.keyed)
+        return costing.cost(
+            program,
+            prediction,
+            dealt=self.dealt,
+            keys=self.keyed,
+            prepared=self.prepares_ahead,
+        )
 
     def run_local(self, job: LocalJob) -> LocalResult:
         from privet.suites.material.local import run_local
