@@ -191,17 +191,12 @@ def account_of(
     return [*summary, f"{name}{program.program_hash[:16]}."]
 
 
-FACTS = ("suite", "security", "rounds", "correlations", "field")
-"""Those of a suite's facts that a prediction is printed with, for programs."""
-
-
 def _as_object(answer: _Answer) -> dict[str, Any]:
     program, result = answer.program, answer.result
     outputs = {name: np.asarray(array).tolist() for name, array in result.outputs.items()}
-    facts = result.config.facts()
     return {
         "model": answer.model,
-        **{key: facts[key] for key in FACTS},
+        **result.config.facts(),
         "trust": result.trust,
         **show.weaknesses_fields(result.mode),
         "calibration": result.calibration,
