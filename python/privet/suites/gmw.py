@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from privet.compiler.program.public import Program
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Suite
-from privet.suites.costing import Trial
+from privet.suites.costing import Costing, Trial
 from privet.suites.material.suite import MaterialSuite
 from privet.suites.options import choice, number, switch
 from privet.suites.refusals import PRODUCTS
@@ -172,6 +173,14 @@ class Gmw(MaterialSuite):
         """As `Costed`: each depth, without a dealer and with one."""
         sources = ("parties", "dealer")
         return [cls(rounds=depth, correlations=source) for source in sources for depth in DEPTHS]
+
+    def cost(self, program: Program, samples: int = 1) -> Costing:
+        if self.field == "prime":  # rotations take most of their time
+            raise Misuse(
+                "linear layers modulo a prime have no unit costs: `privet run --field prime` "
+                "measures them"
+            )
+        return super().cost(program, samples)
 
     @property
     def kind(self) -> str:

@@ -253,6 +253,13 @@ def test_one_suite_is_weighed_with_its_options() -> None:
 
 
 @pytest.mark.usefixtures("priced")
+def test_what_has_no_unit_costs_is_not_guessed() -> None:
+    advice = privet.plan(MODEL, rate=0.5, suite=privet.Gmw(field="prime"))
+    assert advice.recommended is None
+    assert "`privet run --field prime` measures them" in advice.reasons[1]
+
+
+@pytest.mark.usefixtures("priced")
 def test_a_plan_compiles_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[dict[str, Any]] = []
 
