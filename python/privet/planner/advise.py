@@ -7,7 +7,7 @@ Costs come from records of the model if there are any, else from its layers by u
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +132,12 @@ def plan(
                 path, selection, size, lambda: units.known(progress), compiling
             ).items()
         }
-    return advise(path.stem, question, costs, prices or read_prices())
+    advice = advise(path.stem, question, costs, prices or read_prices())
+    if measurements and not any(choice.measured for choice in advice.choices):
+        sizes = " or ".join(map(str, question.batches))
+        unknown = f"No record in {records} is of this model in batches of {sizes}."
+        advice = replace(advice, reasons=(*advice.reasons, unknown))
+    return advice
 
 
 def _is_malicious(threat: str) -> bool:

@@ -302,6 +302,15 @@ def test_records_take_the_place_of_costing(
 
 
 @pytest.mark.usefixtures("priced")
+def test_records_of_other_batches_are_said_to_be_none(record: MakeRecord, tmp_path: Path) -> None:
+    record("gmw-log", 8, model_sha256=file_sha256(MODEL)).write(tmp_path)
+    advice = privet.plan(MODEL, rate=0.5, records=tmp_path, suite=privet.Gmw(rounds="log"))
+    assert f"No record in {tmp_path} is of this model in batches of 1." in advice.reasons
+    found = privet.plan(MODEL, rate=0.5, records=tmp_path, batch=8, suite=privet.Gmw(rounds="log"))
+    assert not any("No record" in reason for reason in found.reasons)
+
+
+@pytest.mark.usefixtures("priced")
 def test_plans_take_no_longer_than_promised(record: MakeRecord, tmp_path: Path) -> None:
     """Seconds of this process, since others may keep the machine busy."""
     model = zoo.build("m2", tmp_path)
