@@ -104,6 +104,15 @@ def test_delays_over_time_add_up_to_the_mean() -> None:
     assert [a != b for a, b in zip(later, delays, strict=True)].count(True) == 1
 
 
+def test_findings_compare_with_the_baseline_without_notices() -> None:
+    """The baseline knows no notices; with them a policy is quicker for that alone."""
+    cases = Case(read("paper"), "m1=20,m2=20").with_policies(["fcfs"], (0.0, 0.25))
+    plain, noticed = compare(cases)
+    assert noticed.figures.delay < plain.figures.delay
+    text, _ = report.findings([plain, noticed])[0]
+    assert f"no notices policy fcfs answers after {plain.figures.delay:.3g} s" in text
+
+
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [375, 1280])
 def test_the_page_fits_a_phone_and_a_desk(tmp_path: Path, width: int) -> None:
