@@ -21,7 +21,7 @@ from statistics import median
 import privet
 from benches.machine import ROOT, say
 from privet import Run, zoo
-from privet.errors import Misuse
+from privet.errors import Misuse, PrivetError
 from privet.suites import Suite, registry
 
 TITLES = [*("Model", "Suite", "Link", "Batch", "Phase", "OT", "Seconds", "least", "a sample")]
@@ -103,4 +103,7 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    try:
+        main()
+    except PrivetError as error:  # a suite that does not run a model
+        raise SystemExit(f"error: {error}") from error

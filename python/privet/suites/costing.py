@@ -90,6 +90,9 @@ class Costed(Suite):
     trials: ClassVar[tuple[Trial, ...]]
     """What is run to find what a unit of its work costs; seconds on two cores."""
 
+    unsettled: ClassVar[str | None] = None
+    """What no plan can tell of a model, as it depends on weights; None if there is nothing."""
+
     @classmethod
     @abstractmethod
     def settings(cls) -> Sequence[Self]:

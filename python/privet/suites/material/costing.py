@@ -45,7 +45,7 @@ def cost(program: Program, of: Forecast, *, dealt: bool, keys: bool, prepared: b
             bytes_client=client + more.bytes_client,
             bytes_server=server + more.bytes_server,
             rounds=of.online_rounds + more.rounds,
-            work=work | made,
+            work={**work, **made},
         )
         nothing = {"client": 0, "server": 0}
         return Costing(Phase(0.0, 0.0, 0, 0, 0), online, nothing, memory)
