@@ -32,5 +32,6 @@ def audit_log(
     else:
         for problem in report.problems:
             typer.echo(f"wrong: {problem}")
-        typer.echo(f"{report.lines} lines; the last has the hash {report.head}")
+        cut = f", {report.cut} of them cut short by crashes" if report.cut else ""
+        typer.echo(f"{report.lines} lines{cut}; the last has the hash {report.head}")
     raise typer.Exit(1 if report.problems else 0)

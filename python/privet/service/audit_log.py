@@ -4,6 +4,11 @@ Each line holds the SHA-256 of the line before it as `previous`, so that a line 
 taken out or put in between shows, unless whoever may write the file makes all later lines anew.
 That, and lines that are cut off at the end, show to whoever keeps the latest hash elsewhere
 (`head`). No line holds an input or a prediction.
+
+A line that a crash cut short is no record. Who opens the file next says so in a record of its own,
+`"event": "cut short"`: its `previous` covers all that stands after the last whole record, its
+`last` is that record's hash, which a line that was cut cannot vouch for. So the chain
+goes on over the cut.
 """
 
 from __future__ import annotations
@@ -24,6 +29,9 @@ from privet.logs import Seldom
 
 FIRST = "0" * 64
 """What the first line holds as `previous`."""
+
+CUT_SHORT = "cut short"
+"""The event of a record that says that lines before it are none."""
 
 MOST_REFUSED = 10_000
 """Clients and modes of which is remembered when a refusal was written."""
@@ -49,10 +57,17 @@ class AuditLog:
         self._waiting: deque[bytes] = deque()
         self._seldom = Seldom()
         self._refusals: OrderedDict[tuple[str, str], Seldom] = OrderedDict()
-        lines = content.removesuffix(b"\n").rpartition(b"\n")
-        self.head = _digest(lines[2]) if content else FIRST
-        if content and not content.endswith(b"\n"):
-            self._waiting.append(b"\n")  # ends the line that a crash cut short
+        lines = content.split(b"\n")
+        is_ended = not lines[-1]
+        if is_ended:
+            lines.pop()
+        whole = next((n for n in range(len(lines), 0, -1) if _previous(lines[n - 1])), 0)
+        self.head = _digest(lines[whole - 1]) if whole else FIRST
+        if whole < len(lines):
+            last, self.head = self.head, _digest(b"\n".join(lines[whole:]))
+            self._append(CUT_SHORT, {"last": last}, before=b"" if is_ended else b"\n")
+        elif not is_ended:
+            self._waiting.append(b"\n")
 
     @property
     def waiting(self) -> int:
@@ -61,11 +76,14 @@ class AuditLog:
 
     def write(self, event: str, **fields: Any) -> None:
         """Appends a line."""
+        self._append(event, fields)
+        self.catch_up()
+
+    def _append(self, event: str, fields: dict[str, Any], before: bytes = b"") -> None:
         record = {"time": round(time.time(), 3), "event": event, **fields, "previous": self.head}
         line = json.dumps(record).encode()
         self.head = _digest(line)
-        self._waiting.append(line + b"\n")
-        self.catch_up()
+        self._waiting.append(before + line + b"\n")
 
     def refused(self, client: str, mode: str, reason: str) -> None:
         """Appends a line for a call that the policy refused: the first of a client in a mode (as
@@ -101,9 +119,11 @@ class AuditLog:
 
 @dataclass
 class Audited:
-    """What a check of a file found: its lines, the hash of the last, and what is wrong."""
+    """What a check of a file found: its lines, how many of them crashes cut short, the hash of the
+    last, and what is wrong."""
 
     lines: int = 0
+    cut: int = 0
     head: str = FIRST
     problems: list[str] = field(default_factory=list)
 
@@ -112,24 +132,51 @@ def check(path: Path, head: str | None = None) -> Audited:
     """Follows the chain; `head` is a hash that the file must have gone through. Raises `OSError` if
     the file cannot be read."""
     audit, has_head = Audited(), head in (None, FIRST)
-    for line in path.read_bytes().splitlines():
+    last, damaged = FIRST, list[bytes]()
+    *lines, rest = path.read_bytes().split(b"\n")
+    for line in [*lines, rest] if rest else lines:
         audit.lines += 1
-        try:
-            previous = json.loads(line)["previous"]
-        except (ValueError, KeyError, TypeError):
-            audit.problems.append(
-                f"line {audit.lines} is no record: a crash cut it short, or worse"
-            )
-        else:
-            if previous != audit.head:
-                audit.problems.append(
-                    f"before line {audit.lines} lines were changed or are missing"
-                )
         audit.head = _digest(line)
         has_head = has_head or audit.head == head
+        previous = _previous(line)
+        if previous is None:
+            damaged.append(line)
+            continue
+        if damaged and _covers(line, damaged, last):
+            audit.cut += len(damaged)
+        elif damaged:
+            audit.problems += _no_records(audit.lines - 1, len(damaged))
+        if not damaged and previous != last:
+            audit.problems.append(f"before line {audit.lines} lines were changed or are missing")
+        last, damaged = audit.head, []
+    audit.problems += _no_records(audit.lines, len(damaged))
     if not has_head:
         audit.problems.append(f"no line has the hash {head}: lines at the end are missing")
     return audit
+
+
+def _no_records(last: int, count: int) -> list[str]:
+    """The problems of `count` lines up to the line `last` for which no record stands up."""
+    return [
+        f"line {number} is no record: a crash cut it short, or worse"
+        for number in range(last - count + 1, last + 1)
+    ]
+
+
+def _previous(line: bytes) -> str | None:
+    """What a record holds as the hash of the one before; None if the line is no record."""
+    try:
+        previous = json.loads(line)["previous"]
+    except (ValueError, KeyError, TypeError, RecursionError):
+        return None
+    return previous if isinstance(previous, str) else None
+
+
+def _covers(line: bytes, damaged: list[bytes], last: str) -> bool:
+    """Whether a record says that these lines before it were cut short after the record `last`."""
+    record = json.loads(line)
+    expected = (CUT_SHORT, last, _digest(b"\n".join(damaged)))
+    return (record.get("event"), record.get("last"), record["previous"]) == expected
 
 
 def _digest(line: bytes) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+import hashlib
 import json
 import os
 from collections.abc import Callable
@@ -57,15 +58,82 @@ def test_lines_cut_off_are_seen_by_who_kept_the_head(path: Path) -> None:
     assert "missing" in check(path, head).problems[0]
 
 
-def test_a_crash_amid_a_line_leaves_one_damaged_line(path: Path) -> None:
-    with path.open("ab") as file:
-        file.write(b'{"time": 1')
+@pytest.fixture
+def cut(path: Path) -> Path:
+    """That log after two crashes amid a line, the second amid the line about the first, and after
+    one between a line and its end."""
+    for rest in (b'{"time": 1, "event": "asked", "number": 99', b'{"time": 2, "event"'):
+        with path.open("ab") as file:
+            file.write(rest)
+        if rest.endswith(b"99"):
+            path.write_bytes(path.read_bytes() + b"\n")
     log = AuditLog(path)
     log.write("asked", number=4)
+    log.close()
+    path.write_bytes(path.read_bytes().removesuffix(b"\n"))
+    log = AuditLog(path)
+    log.write("asked", number=5)
+    log.close()
+    return path
+
+
+def test_a_log_goes_on_over_lines_that_crashes_cut_short(cut: Path) -> None:
+    verdict = check(cut)
+    assert (verdict.lines, verdict.cut, verdict.problems) == (9, 2, [])
+    lines = cut.read_bytes().splitlines()
+    assert json.loads(lines[6])["event"] == "cut short"
+    assert check(cut, hashlib.sha256(lines[4]).hexdigest()).problems == []
+    assert verdict.head == AuditLog(cut).head
+
+
+def test_a_cut_line_is_wrong_until_the_service_says_so(path: Path) -> None:
+    with path.open("ab") as file:
+        file.write(b'{"time": 1')
     verdict = check(path)
-    assert (verdict.lines, len(verdict.problems)) == (6, 1)
+    assert (verdict.lines, verdict.cut, len(verdict.problems)) == (5, 0, 1)
     assert "line 5" in verdict.problems[0]
-    assert verdict.head == log.head
+
+
+CUT_ATTACKS: dict[str, Callable[[list[bytes]], list[bytes]]] = {
+    "change the record before": lambda lines: [
+        *lines[:3],
+        lines[3].replace(b": 3,", b": 7,"),
+        *lines[4:],
+    ],
+    "remove the record before": lambda lines: [*lines[:3], *lines[4:]],
+    "change what was cut": lambda lines: [*lines[:4], lines[4].replace(b"9", b"8"), *lines[5:]],
+    "remove what was cut": lambda lines: [*lines[:4], *lines[5:]],
+    "cut more": lambda lines: [*lines[:3], lines[3][:20], *lines[4:]],
+    "put something in": lambda lines: [*lines[:5], b"{", *lines[5:]],
+    "cut elsewhere": lambda lines: [lines[0], lines[1][:20], *lines[2:]],
+    "remove the word of it": lambda lines: [*lines[:6], *lines[7:]],
+}
+
+
+@pytest.mark.parametrize("attack", CUT_ATTACKS)
+def test_a_crash_hides_no_change(attack: str, cut: Path) -> None:
+    lines = cut.read_bytes().splitlines()
+    changed = CUT_ATTACKS[attack](lines)
+    assert changed != lines
+    cut.write_bytes(b"\n".join(changed) + b"\n")
+    assert check(cut).problems
+
+
+def test_without_the_hash_of_the_last_record_a_crash_would_hide_its_change(path: Path) -> None:
+    """The control: a record that covers the cut line alone does not tell what came before it."""
+    with path.open("ab") as file:
+        file.write(b"{")
+    AuditLog(path).write("asked")
+    lines = path.read_bytes().splitlines()
+    assert json.loads(lines[5])["previous"] == hashlib.sha256(b"{").hexdigest()
+    lines[3] = lines[3].replace(b": 3,", b": 7,")
+    forged = json.loads(lines[5]) | {"last": hashlib.sha256(lines[3]).hexdigest()}
+    before = check(path).problems
+    path.write_bytes(b"\n".join(lines) + b"\n")
+    assert (before, bool(check(path).problems)) == ([], True)
+    lines[5] = json.dumps(forged).encode()
+    path.write_bytes(b"\n".join(lines[:6]) + b"\n")
+    assert check(path).problems == []
 
 
 def test_lines_wait_while_the_disk_is_full(path: Path) -> None:
