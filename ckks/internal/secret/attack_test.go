@@ -131,11 +131,8 @@ func TestDecryptionsTellTheKeyUnlessTheyAreFlooded(t *testing.T) {
 func TestAKeyOpensItsBudget(t *testing.T) {
 	o := newOpener(t)
 	for opened := range params.Decryptions {
-		if !o.key.Covers(params.Decryptions-opened, 0) || o.key.Covers(params.Decryptions-opened+1, 0) {
-			t.Fatalf("after %d decryptions the budget is another one", opened)
-		}
 		if _, err := o.key.Open(o.ct, flood.New(1, 1)); err != nil {
-			t.Fatal(err)
+			t.Fatalf("after %d decryptions: %v", opened, err)
 		}
 	}
 	if _, err := o.key.Open(o.ct, flood.New(1, 1)); err == nil {

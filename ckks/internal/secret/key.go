@@ -23,8 +23,11 @@ type Key struct {
 	secret    *rlwe.SecretKey
 	generator *rlwe.KeyGenerator
 	encoder   *ckks.Encoder
-	// decryptions is how many ciphertexts this key still opens for others, refreshes how many it still refreshes.
+	// decryptions is how many ciphertexts this key still opens for others, refreshes how many it still refreshes: where it is for
+	// runs of a model, in the run that has begun.
 	decryptions, refreshes int
+	// runs is how many runs may still begin, of so many results and refreshes each.
+	runs, ofRun, refreshesOfRun int
 }
 
 // New makes a key.
@@ -40,9 +43,20 @@ func New(params ckks.Parameters) (*Key, error) {
 func ForRuns(params ckks.Parameters, runs, results, refreshes int) (*Key, error) {
 	made, err := New(params)
 	if err == nil {
-		made.decryptions, made.refreshes = runs*results, runs*refreshes
+		made.decryptions, made.runs, made.ofRun, made.refreshesOfRun = 0, runs, results, refreshes
 	}
 	return made, err
+}
+
+// BeginRun begins a run, if the budget has another. What the one before has left is lost: refreshes at one point of a model carry more
+// of the noise than those at another, and bounds on what they tell count each point once a run.
+func (k *Key) BeginRun() bool {
+	if k.runs == 0 {
+		return false
+	}
+	k.runs--
+	k.decryptions, k.refreshes = k.ofRun, k.refreshesOfRun
+	return true
 }
 
 // Public is a public key that belongs to it.
@@ -144,11 +158,6 @@ func (k *Key) Refresh(ct *rlwe.Ciphertext, level int, noise *flood.Noise) ([]byt
 		return nil, err
 	}
 	return k.Seal(pt)
-}
-
-// Covers tells whether the key's budget covers so many more results and refreshes for others.
-func (k *Key) Covers(results, refreshes int) bool {
-	return results <= k.decryptions && refreshes <= k.refreshes
 }
 
 // Open decrypts a result for somebody else, flooded, and only the coefficients that it has. It counts.

@@ -76,7 +76,7 @@ func (s *Server) help(c *channel.Channel, state *clientState, what string) error
 	points, nodes := served.Plan.Points(), len(served.Network.Nodes)
 	begun := func() error { return nil }
 	if what == "run" || (state.run == nil && len(points) == 0 && !state.layers) {
-		if !state.key.Covers(len(served.Outputs()), served.Plan.Refreshes()) {
+		if !state.key.BeginRun() {
 			return Refuse(channel.BadRequest, "the budget of decryptions under this key is spent: a new session has a new key")
 		}
 		if err := s.allowances.Take(c.Peer(), c.PerMinute(), time.Now()); err != nil {

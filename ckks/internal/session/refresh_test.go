@@ -141,6 +141,30 @@ func TestRefreshesOutOfTurnAreRefusedByName(t *testing.T) {
 	}
 }
 
+// TestRunsThatBreakOffAreCounted has a client begin run after run and no more than the first refresh of each, which may be the one that
+// tells most. The control: as a number of refreshes, of whatever point, the budget would last for more runs.
+func TestRunsThatBreakOffAreCounted(t *testing.T) {
+	evaluator, _, _ := connectDeep(t)
+	p := evaluator.Plan
+	first := p.Points()[0]
+	if counted := p.Runs() * p.Refreshes() / p.Layouts[first.Node].Ciphertexts; counted <= p.Runs() {
+		t.Fatalf("%d refreshes of the first point in %d runs", counted, p.Runs())
+	}
+	for run := range p.Runs() {
+		if err := evaluator.Agree("run"); err != nil {
+			t.Fatalf("run %d of %d: %v", run, p.Runs(), err)
+		}
+		if run%16 == 0 {
+			if err := evaluator.RefreshZeros(first); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if err := evaluator.Agree("run"); err == nil || !strings.Contains(err.Error(), "budget") {
+		t.Errorf("beyond the budget: %v", err)
+	}
+}
+
 // TestAValueOfAnotherFormIsRefused sends too few bytes, and coefficients beyond their primes.
 func TestAValueOfAnotherFormIsRefused(t *testing.T) {
 	for name, form := range map[string]func(size int) []byte{
