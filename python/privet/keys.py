@@ -164,6 +164,8 @@ def issue(directory: Path | str, name: str, *, days: int = VALIDITY_DAYS) -> tup
     directory = Path(directory)
     if not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}", name):
         raise Misuse(f"{name!r} cannot name a client: letters, digits and ._-, at most 64")
+    if re.fullmatch(r"[0-9A-Fa-f]{64}", name):
+        raise Misuse(f"{name} cannot name a client: it reads as the fingerprint of a certificate")
     if not 1 <= days <= 825:
         raise Misuse(f"a certificate is valid for 1 to 825 days, not {days}")
     if any(_present(directory / f"{name}.{suffix}") for suffix in ("pem", "key")):
@@ -212,6 +214,10 @@ def _subject(name: str) -> x509.GeneralName:
         raise Misuse(
             f"{name!r} is neither a host name nor an IP address; "
             "give it without scheme or port, international names in their xn-- form"
+        )
+    if name.lower() == DEALER_NAME:
+        raise Misuse(
+            f"{DEALER_NAME} is the dealer's name: a server of that name could stand in for it"
         )
     return x509.DNSName(name.lower())
 

@@ -96,5 +96,5 @@ func (c *Credentials) Verify(purpose string, data []byte) ([]byte, Signer, error
 		return nil, Signer{}, Misbehaviour("a statement is not signed by who it names")
 	}
 	digest := sha256.Sum256(s.Certificates[0])
-	return s.Message, Signer{chain[0].Subject.CommonName, hex.EncodeToString(digest[:])}, nil
+	return s.Message, Signer{commonName(chain[0]), hex.EncodeToString(digest[:])}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/asn1"
 	"encoding/hex"
 	"encoding/pem"
 	"errors"
@@ -188,6 +189,17 @@ func certified(connection *tls.Conn, timeout time.Duration) *Channel {
 	made := Over(connection, timeout)
 	certificate := connection.ConnectionState().PeerCertificates[0]
 	digest := sha256.Sum256(certificate.Raw)
-	made.peer, made.name = hex.EncodeToString(digest[:]), certificate.Subject.CommonName
+	made.peer, made.name = hex.EncodeToString(digest[:]), commonName(certificate)
 	return made
+}
+
+// commonName is the first common name in a certificate, as the other parts of Privet read it: crypto/x509 gives the last.
+func commonName(certificate *x509.Certificate) string {
+	for _, attribute := range certificate.Subject.Names {
+		if attribute.Type.Equal(asn1.ObjectIdentifier{2, 5, 4, 3}) {
+			name, _ := attribute.Value.(string)
+			return name
+		}
+	}
+	return ""
 }

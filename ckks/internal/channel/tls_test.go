@@ -8,6 +8,7 @@ import (
 	"crypto/rand"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/asn1"
 	"encoding/pem"
 	"math/big"
 	"strings"
@@ -60,5 +61,26 @@ func TestOnlyAuthoritiesAreAnchors(t *testing.T) {
 		if _, err := authorities(anchors); err == nil || !strings.Contains(err.Error(), why) {
 			t.Errorf("%q: %v", why, err)
 		}
+	}
+}
+
+// TestACertificateHasOneNameForAllParts gives a certificate two common names: the relay, and the servers of other suites, know the peer by
+// the first. The control: crypto/x509 tells the last.
+func TestACertificateHasOneNameForAllParts(t *testing.T) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	common := asn1.ObjectIdentifier{2, 5, 4, 3}
+	subject := pkix.Name{ExtraNames: []pkix.AttributeTypeAndValue{{Type: common, Value: "mallory"}, {Type: common, Value: "privet member 0"}}}
+	made := issue(t, &x509.Certificate{Subject: subject}, nil, key, key)
+	if made.Subject.CommonName != "privet member 0" {
+		t.Errorf("crypto/x509 tells %q", made.Subject.CommonName)
+	}
+	if name := commonName(made); name != "mallory" {
+		t.Errorf("it is known as %q", name)
+	}
+	if name := commonName(issue(t, &x509.Certificate{}, nil, key, key)); name != "" {
+		t.Errorf("no name is %q", name)
 	}
 }

@@ -117,14 +117,18 @@ pub struct Policy {
 fn by_name<'de, D: Deserializer<'de>>(document: D) -> Result<BTreeMap<String, Rule>, D::Error> {
     let mut rules = BTreeMap::new();
     for (name, rule) in BTreeMap::<String, Rule>::deserialize(document)? {
-        let plain = name.replace(':', "").to_lowercase();
-        let is_fingerprint = plain.len() == 64 && plain.bytes().all(|byte| byte.is_ascii_hexdigit());
-        let name = if is_fingerprint { plain } else { name };
+        let name = as_fingerprint(&name).unwrap_or(name);
         if rules.insert(name.clone(), rule).is_some() {
             return Err(de::Error::custom(format!("it has two rules for client {name}")));
         }
     }
     Ok(rules)
+}
+
+/// The SHA-256 of a certificate that a text is, in plain hexadecimal.
+fn as_fingerprint(text: &str) -> Option<String> {
+    let plain = text.replace(':', "").to_lowercase();
+    (plain.len() == 64 && plain.bytes().all(|byte| byte.is_ascii_hexdigit())).then_some(plain)
 }
 
 impl Policy {
@@ -140,8 +144,13 @@ impl Policy {
 
     /// The rule for a client, and under which name its answers are counted.
     fn rule<'a>(&'a self, client: &'a Caller) -> Option<(&'a Accepts, Option<u32>, &'a str)> {
-        let named = [Some(client.fingerprint.as_str()), client.name.as_deref()].into_iter().flatten();
-        let matching = named.filter_map(|name| self.clients.get(name).map(|rule| (rule, name))).next();
+        // A name that reads as a fingerprint would get the rule, and use up the answers, of another client.
+        let name = client.name.as_deref().filter(|name| as_fingerprint(name).is_none());
+        let matching = [Some(client.fingerprint.as_str()), name]
+            .into_iter()
+            .flatten()
+            .filter_map(|name| self.clients.get(name).map(|rule| (rule, name)))
+            .next();
         match matching {
             Some((rule, name)) => Some((
                 rule.accepts.as_ref().unwrap_or(&self.accepts),
@@ -277,6 +286,23 @@ mod tests {
         let twice = format!(r#"{{"clients": {{"{colons}": {{}}, "{plain}": {{}}}}}}"#);
         let refused = serde_json::from_str::<Policy>(&twice).unwrap_err().to_string();
         assert!(refused.contains(&format!("two rules for client {plain}")), "{refused}");
+    }
+
+    #[test]
+    fn who_is_called_like_the_fingerprint_of_another_does_not_get_its_rule() {
+        let other = "cd".repeat(32);
+        let one_bit = registry::parse("gmw log one-bit").unwrap().mode();
+        let rules = |name: &str| {
+            let rule = r#"{"accepts": {"truncation": ["exact", "one-bit"]}}"#;
+            guard(&format!(r#"{{"named_only": true, "clients": {{"{name}": {rule}}}}}"#))
+        };
+        for name in [&other, &other.to_uppercase(), &["CD"; 32].join(":")] {
+            assert!(rules(name).check(&caller(&other), &one_bit).is_err(), "{name}");
+            assert!(rules(name).admit(&caller(name)).is_err(), "{name}");
+        }
+        // The controls: whose fingerprint it is, and a name that is none.
+        rules(&other).check(&Caller { fingerprint: other.clone(), name: None }, &one_bit).unwrap();
+        rules(&other[1..]).check(&caller(&other[1..]), &one_bit).unwrap();
     }
 
     #[test]

@@ -26,6 +26,7 @@ from privet.suites.policy import (
     Policy,
     Weakness,
     client_name,
+    is_fingerprint,
     make_policy,
     uncounted,
 )
@@ -87,6 +88,7 @@ __all__ = [
     "from_json",
     "from_label",
     "from_options",
+    "is_fingerprint",
     "make_policy",
     "material_suite",
     "module_paths",

@@ -113,7 +113,12 @@ def client_name(text: str) -> str:
     """A client as this server knows it: the SHA-256 of a certificate, which programs also write in
     capitals and with colons, in plain hexadecimal; a common name as it is."""
     plain = text.replace(":", "").lower()
-    return plain if _FINGERPRINT.fullmatch(plain) else text
+    return plain if is_fingerprint(plain) else text
+
+
+def is_fingerprint(text: str) -> bool:
+    """Whether a text reads as the SHA-256 of a certificate in plain hexadecimal."""
+    return _FINGERPRINT.fullmatch(text) is not None
 
 
 def accepts_anywhere(policy: Policy, choice: str, value: str) -> bool:
@@ -140,6 +145,7 @@ __all__ = [
     "Weakness",
     "accepts_anywhere",
     "client_name",
+    "is_fingerprint",
     "make_policy",
     "uncounted",
 ]

@@ -133,6 +133,13 @@ def test_refuses_what_is_no_name(tmp_path: Path, name: str) -> None:
     assert not (tmp_path / "keys").exists()
 
 
+@pytest.mark.parametrize("name", ["privet-dealer", "Privet-Dealer"])
+def test_no_server_gets_the_dealers_name(tmp_path: Path, name: str) -> None:
+    with pytest.raises(Misuse, match="stand in for it"):
+        make(tmp_path / "keys", [name])
+    assert not (tmp_path / "keys").exists()
+
+
 @pytest.mark.parametrize("days", [0, -1, 826])
 def test_refuses_odd_validity(tmp_path: Path, days: int) -> None:
     with pytest.raises(Misuse, match="1 to 825"):
@@ -180,6 +187,10 @@ def test_more_clients_are_issued_by_a_kept_authority(tmp_path: Path) -> None:
     for name in ("../bob", "", "a b"):
         with pytest.raises(Misuse, match="cannot name a client"):
             issue(tmp_path, name)
+    for fingerprint_like in ("ab" * 32, "AB" * 32):
+        with pytest.raises(Misuse, match="reads as the fingerprint"):
+            issue(tmp_path, fingerprint_like)
+    issue(tmp_path, "ab" * 31)
 
 
 def test_an_authority_that_was_forgotten_issues_nothing(tmp_path: Path) -> None:

@@ -26,7 +26,7 @@ from privet.keys import OPERATOR_NAME
 from privet.runtime.credentials import check_dates, common_name, trust_authorities
 from privet.runtime.revocation import Reread, Revoked
 from privet.service.control.calls import Refusal
-from privet.suites import client_name
+from privet.suites import client_name, is_fingerprint
 
 _LINE = re.compile(r"([0-9a-f]{64})\s+(\S+)(?:\s+(operator))?")
 
@@ -129,7 +129,12 @@ class Gate:
         if why is not None:
             raise Refusal(403, "revoked", why)
         name = certified or client[:16]
-        operator = client in self._operators or name in self._operators
+        operator = client in self._operators or (
+            # A name that reads as a fingerprint is not the certificate that has it.
+            certified is not None
+            and not is_fingerprint(client_name(certified))
+            and certified in self._operators
+        )
         if self._file is None and not self._fixed:
             return Identity(client, name, operator, certified)
         token = self._token(request.headers.get("Authorization", ""))
