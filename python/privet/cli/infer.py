@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import time
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -103,9 +105,11 @@ def infer(
             program = (await client.offer(name, version)).program
             shapes = {entry.name: entry.shape for entry in program.given}
             inputs = read_inputs(input, shapes, max(program.batch, len(input)))
-            if notice is None and when_dry != MAKE:
-                await _check_ready(client, name, terms, timeout if when_dry == WAIT else 0.0)
-            result = await _ask(client, name, inputs, terms, notice, timeout, deadline)
+            ask = partial(_ask, client, name, inputs, terms, notice, timeout, deadline)
+            if when_dry == WAIT and notice is None:
+                result = await _when_ready(client, name, terms, timeout, partial(ask, ready=True))
+            else:
+                result = await ask(ready=when_dry != MAKE)
             ready = await client.stock(name, terms) if keeps else 0
             return _Answer(name, program, result, ready, client.link)
 
@@ -140,18 +144,24 @@ class _Answer:
     link: Link | None
 
 
-async def _check_ready(client: ServiceClient, model: str, terms: Terms, patience: float) -> None:
-    """Waits for prepared material, where the suite takes any. Raises `MaterialError` if there is
-    none within `patience` seconds."""
-    if not isinstance(terms.suite, MaterialSuite) or terms.suite.refills:
-        return
+async def _when_ready(
+    client: ServiceClient,
+    model: str,
+    terms: Terms,
+    patience: float,
+    ask: Callable[[], Awaitable[Result]],
+) -> Result:
+    """What `ask` gives once material lies ready, where the suite takes any. Raises `MaterialError`
+    if there is none within `patience` seconds, or others took it."""
     end = time.monotonic() + patience
-    while not await client.stock(model, terms):
-        if time.monotonic() >= end:
-            raise MaterialError(
-                f"no material is ready for {model}: `privet prepare` makes some, or leave out "
-                "--when-dry"
-            )
+    takes = isinstance(terms.suite, MaterialSuite) and terms.suite.prepares_ahead
+    while True:
+        if not takes or await client.stock(model, terms) or time.monotonic() >= end:
+            try:
+                return await ask()
+            except MaterialError:
+                if time.monotonic() >= end:
+                    raise
         await asyncio.sleep(LOOK_SECONDS)
 
 
@@ -163,20 +173,40 @@ async def _ask(
     notice: str | None,
     timeout: float,
     deadline: float | None,
+    ready: bool,
 ) -> Result:
-    """A prediction on what was prepared for it, if anything was."""
+    """A prediction on what was prepared for it, if anything was; `ready`: or else none. Raises
+    `MaterialError` then."""
     if notice is None and isinstance(terms.suite, MaterialSuite) and terms.suite.prepares_ahead:
         for prepared in await client.prepared(model, terms=terms):
             try:
                 return await client.infer(
-                    model, inputs, notice=prepared, timeout=timeout, deadline=deadline
+                    model,
+                    inputs,
+                    notice=prepared,
+                    timeout=timeout,
+                    deadline=deadline,
+                    ready=ready,
                 )
             except MaterialError:
                 # Another process was quicker, or this side's half is gone.
                 continue
-    return await client.infer(
-        model, inputs, terms=terms, notice=notice, timeout=timeout, deadline=deadline
-    )
+    try:
+        return await client.infer(
+            model,
+            inputs,
+            terms=terms,
+            notice=notice,
+            timeout=timeout,
+            deadline=deadline,
+            ready=ready,
+        )
+    except MaterialError as error:
+        if not ready or notice is not None:
+            raise
+        raise MaterialError(
+            f"{error} (model {model}): `privet prepare` makes some, or leave out --when-dry"
+        ) from error
 
 
 def account_of(

@@ -203,6 +203,7 @@ class ServiceClient:
         notice: Notice | str | None = None,
         timeout: float | None = None,
         deadline: float | None = None,
+        ready: bool = False,
     ) -> Result:
         """The private predictions for real inputs, by name or in order, or for the only one.
 
@@ -210,17 +211,20 @@ class ServiceClient:
         batch are several inferences. `notice` is one of this client (then its terms hold), or the
         id of one that another client with this certificate made on the same terms. `timeout` ends
         the request after so many seconds, `deadline` tells the service when an answer is welcome.
-        `terms` are as in `notify`. In suite `ckks` a request is a session with keys of its own: up
+        `terms` are as in `notify`. With `ready` no material is made for it: the service refuses it
+        unless some lies ready. In suite `ckks` a request is a session with keys of its own: up
         to the program's batch of samples, and neither notice nor deadline.
 
         # Errors
         `InputError` before anything is sent if an input does not fit; `JobFailed` if the service
         ended the request without a result (one that was restarted meanwhile is asked again):
         asking again takes fresh material; `MaterialError` if
-        the notice or its material is gone or used; else as `notify`.
+        the notice or its material is gone or used, or none is `ready`; else as `notify`.
         """
         with tracing.span("predict", kind="client", model=model):
-            return await self._predict(model, inputs, as_terms(terms), notice, timeout, deadline)
+            return await self._predict(
+                model, inputs, as_terms(terms), notice, timeout, deadline, ready
+            )
 
     async def _predict(
         self,
@@ -230,6 +234,7 @@ class ServiceClient:
         notice: Notice | str | None,
         timeout: float | None,
         deadline: float | None,
+        ready: bool,
     ) -> Result:
         keyed = terms is not None and terms.suite.in_sessions
         if terms is not None and notice is not None and (keyed or not terms.suite.prepares_ahead):
@@ -265,6 +270,7 @@ class ServiceClient:
                 timeout=None if left is None else max(SHORTEST_SECONDS, left),
                 deadline=deadline,
                 unprepared=None if resolved.suite.prepares_ahead else True,
+                ready=True if ready and resolved.suite.prepares_ahead else None,
                 hold=_hold(left) if self._held < MOST_HELD else 0.0,
                 seen=seen,
             )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from privet.errors import Misuse
 from privet.scheduler.pairs import Entry, Pair, Stage
 from privet.scheduler.policies.policy import Stream
@@ -21,12 +23,7 @@ _FATES = {
 
 def admit(state: State, now: float, submission: Submission) -> None:
     """Admits a submission, or raises `Refused`."""
-    try:
-        batches = _check(state, submission)
-        notice = _notice(state, submission) if submission.refers_to is not None else None
-    except Refused as refusal:
-        state.counts["refused", refusal.why] += 1
-        raise
+    batches, notice = check(state, submission)
     entry = Entry(submission, now)
     state.counts["submitted", "notice" if submission.notice else "request"] += 1
     pairs = list(notice.pairs) if notice is not None else []
@@ -45,6 +42,20 @@ def admit(state: State, now: float, submission: Submission) -> None:
         state.timers.drop(Alarm.TIMEOUT, notice.id)
         if notice.ended:
             state.forget(notice, "used")
+
+
+def check(state: State, submission: Submission) -> tuple[list[int], Entry | None]:
+    """The batches of a submission's pairs, and the notice that it refers to. Raises `Refused` if it
+    cannot be admitted now."""
+    try:
+        batches = _check(state, submission)
+        notice = _notice(state, submission) if submission.refers_to is not None else None
+        if submission.ready:
+            _check_ready(state, submission, batches, notice)
+    except Refused as refusal:
+        state.counts["refused", refusal.why] += 1
+        raise
+    return batches, notice
 
 
 def _check(state: State, submission: Submission) -> list[int]:
@@ -112,6 +123,24 @@ def _notice(state: State, submission: Submission) -> Entry | None:
             f"notice {id} announced {announced.batch} of {announced.model} under {announced.suite}",
         )
     return notice
+
+
+def _check_ready(
+    state: State, submission: Submission, batches: list[int], notice: Entry | None
+) -> None:
+    """Refuses a request unless each of its pairs finds material that lies ready."""
+    needed = Counter(
+        Stream(submission.client, submission.model, submission.suite, batch) for batch in batches
+    )
+    announced = [] if notice is None else notice.pairs
+    if any(pair.stage not in (Stage.TRANSIT, Stage.READY) for pair in announced):
+        raise Refused(Why.NOT_READY, f"the material of notice {submission.refers_to} is not ready")
+    needed.subtract(pair.stream for pair in announced)
+    free = state.material.free()
+    if any(count > free.get(stream, 0) for stream, count in needed.items()):
+        raise Refused(
+            Why.NOT_READY, f"no material is ready for {submission.batch} samples of these"
+        )
 
 
 def _pair(state: State, now: float, entry: Entry, stream: Stream, noticed: list[Pair]) -> None:

@@ -103,6 +103,9 @@ def _again(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> No
         if pair.alone:
             state.enqueue(now, pair, Stage.READY)
             return
+        if pair.request is not None and pair.request.submission.ready:
+            _take_another(state, now, pair, reason)
+            return
         made_once = pair.material is not None
         if pair.request is not None and (made_once or pair.maker.ahead or pair.maker.ended):
             pair.maker = pair.request
@@ -111,6 +114,21 @@ def _again(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> No
         pair.stage = Stage.OVER
         state.end(now, pair.owner, Outcome.FAILED, reason)
         state.end(now, pair.maker, Outcome.FAILED, reason)
+
+
+def _take_another(state: State, now: float, pair: Pair, reason: str) -> None:
+    """Gives a request that nothing is made for other material that lies ready, or fails it."""
+    ready = state.material.take(pair.stream)
+    if ready is None:
+        pair.stage = Stage.OVER
+        reason = f"{reason}; no other material is ready"
+        state.end(now, pair.owner, Outcome.FAILED, reason)
+        state.end(now, pair.maker, Outcome.FAILED, reason)
+        return
+    if pair.request is not None:
+        pair.maker = pair.request
+    pair.machine, pair.material = ready.machine, ready.material
+    state.enqueue(now, pair, Stage.READY)
 
 
 def _unlist(state: State, pair: Pair) -> None:

@@ -19,7 +19,7 @@ from collections.abc import Iterable
 from privet.errors import Misuse
 from privet.scheduler import draining, lateness, progress, survey
 from privet.scheduler.actions import Action
-from privet.scheduler.admission import admit
+from privet.scheduler.admission import admit, check
 from privet.scheduler.dispatch import Dispatch
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine
@@ -64,6 +64,10 @@ class Scheduler:
         changed then."""
         self._at(now)
         admit(self._state, now, submission)
+
+    def check(self, submission: Submission) -> None:
+        """Raises `Refused` if a request or a notice cannot be admitted now; admits nothing."""
+        check(self._state, submission)
 
     def cancel(self, now: float, id: str, reason: str = BY_CLIENT) -> bool:
         """Ends a submission as cancelled for this reason: its jobs stop, its material goes to the

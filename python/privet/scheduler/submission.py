@@ -44,6 +44,7 @@ class Why(StrEnum):
     CANCELLED_NOTICE = "cancelled notice"
     USED_NOTICE = "used notice"
     OTHER_NOTICE = "notice for something else"
+    NOT_READY = "no material"
 
 
 class Refused(PrivetError):
@@ -73,6 +74,9 @@ class Submission:
     room, while their client listens. A T_pre alone is a session's: a notice that keeps its memory
     for a while (`Scheduler.rest`), `lease` seconds at most.
 
+    `ready`: a request that nothing is made for: it is refused unless material lies ready for all of
+    it, and fails if that is lost and no other is ready.
+
     `parties` must all wait (`Scheduler.party_waits`) for jobs of it to start, besides the client;
     each takes part in one job and says again that it waits for another.
     """
@@ -90,6 +94,7 @@ class Submission:
     machine: str = ""
     lease: float = 0.0
     parties: tuple[str, ...] = ()
+    ready: bool = False
 
     def __post_init__(self) -> None:
         if not self.id or "/" in self.id:
@@ -108,6 +113,8 @@ class Submission:
             raise Misuse("a T_pre alone is a notice, a T_on alone a request")
         if self.only is not None and self.refers_to is not None:
             raise Misuse("a job alone refers to no notice")
+        if self.ready and (self.notice or self.only is not None):
+            raise Misuse("a request that uses material may insist on what lies ready")
         if self.timeout is not None and not 0 < self.timeout < math.inf:
             raise Misuse(f"a timeout is a positive number of seconds, not {self.timeout}")
         if self.deadline is not None and not math.isfinite(self.deadline):

@@ -55,6 +55,11 @@ class RequestBody(Ask):
         "whether to do without material, where the suite can: it is made as the network runs",
         False,
     )
+    ready: bool = option(
+        Flag(),
+        "whether to use material that lies ready and nothing else: without any the call is refused",
+        False,
+    )
     fetch: bool = option(
         Flag(),
         "whether to fetch the encrypted weights that the client keeps for preparations, and infer "

@@ -369,7 +369,7 @@ class Service:
         else:
             raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {notice}")
         answers = batch if fetch else -(-body.samples // batch) * batch
-        self.admit(client, name, choice.mode, answers if request and not fetch else 0)
+        self.admit(client, name, choice.mode, 0)
         if fetch:
             self._take_fetch(client, version)
         job = Job(
@@ -396,7 +396,12 @@ class Service:
             min(body.timeout or most, most),
             None if deadline is None else self.driver.clock() + deadline,
             only=None if choice.load is None else Phase.ON,
+            ready=isinstance(body, RequestBody) and body.ready,
         )
+        if request and not fetch:
+            # What cannot be had now is no answer that counts.
+            self.driver.scheduler.check(submission)
+            self.admit(client, name, choice.mode, answers)
         try:
             self.driver.submit(submission)
         except Refused:

@@ -66,12 +66,13 @@ class Bench:
         client: str = "alice",
         timeout: float | None = None,
         deadline: float | None = None,
+        ready: bool = False,
     ) -> list[Action]:
         """Submits a request (a notice if `id` begins with n) and decides."""
         notice = id.startswith("n")
         self.scheduler.submit(
             self.now,
-            Submission(id, client, model, "fss", batch, notice, to, timeout, deadline),
+            Submission(id, client, model, "fss", batch, notice, to, timeout, deadline, ready=ready),
         )
         return self.decide()
 

@@ -112,7 +112,16 @@ class World:
         deadline = pick.choice((None, self.now + 30.0))
         self.send(
             Submission(
-                f"s{self._count}", client, model, suite, batch, notice, refers, timeout, deadline
+                f"s{self._count}",
+                client,
+                model,
+                suite,
+                batch,
+                notice,
+                refers,
+                timeout,
+                deadline,
+                ready=not notice and self._count % 8 == 7,
             )
         )
 

@@ -79,6 +79,25 @@ def test_requests_are_counted_over_modes_and_restarts_and_notices_are_not(play: 
     play(last, accepts=accepts)
 
 
+def test_who_insists_on_material_that_lies_ready_has_none_made_and_no_answer_counted(
+    play: Play,
+) -> None:
+    async def act(testbed: Scene, caller: ServiceCaller) -> None:
+        for _ in range(2):
+            status, answer, _ = await caller.ask(
+                "POST", "/v2/models/digits/requests", {"ready": True}
+            )
+            assert (status, answer["reason"]) == (409, "no material")
+        assert testbed.service.jobs.open() == []
+        # The control: without that word some is made, and the answer counts.
+        await caller.good("POST", "/v2/models/digits/requests", {})
+        assert testbed.service.jobs.open()
+        status, answer, _ = await caller.ask("POST", "/v2/models/digits/requests", {})
+        assert (status, answer["reason"]) == (429, "answers")
+
+    play(act, accepts=make_policy(answers_per_hour=1))
+
+
 def test_sessions_of_suite_ckks_are_held_to_the_same_policy(play: Play) -> None:
     from privet.suites import Mode
 
