@@ -8,31 +8,31 @@ use privet_suites::StoreError;
 #[non_exhaustive]
 pub enum Error {
     /// A call that cannot work: an address that is none, files that cannot be read, a model or a suite that is not offered.
-    #[error("{0}")]
+    #[error("{}", printed(.0))]
     Misuse(String),
     /// An input has the wrong shape, or numbers that the model was not compiled for. Nothing was sent.
-    #[error("{0}")]
+    #[error("{}", printed(.0))]
     Input(String),
     /// The model computes something at the client that this crate does not.
-    #[error("{0}")]
+    #[error("{}", printed(.0))]
     Unsupported(String),
     /// Nothing answers, or the link broke.
-    #[error("{0}")]
+    #[error("{}", printed(.0))]
     Link(String),
     /// The service has no room for the job now.
-    #[error("{0}")]
+    #[error("{}", printed(.0))]
     Busy(String),
     /// The service's policy does not accept what was asked, or not from this client.
-    #[error("{0}")]
+    #[error("{}", printed(.0))]
     NotAccepted(String),
     /// The service offers another program under this name by now: [`Client::model`](crate::Client::model) reads it.
-    #[error("{0}")]
+    #[error("{}", printed(.0))]
     OtherProgram(String),
     /// Prepared material is missing or used.
-    #[error("{0}")]
+    #[error("{}", printed(.0))]
     Material(String),
     /// The service ended the job without a result. Asking again takes fresh material.
-    #[error("job {job} {outcome}: {reason}")]
+    #[error("{}", printed(&format!("job {job} {outcome}: {reason}")))]
     JobFailed {
         /// Its id.
         job: String,
@@ -44,11 +44,20 @@ pub enum Error {
         is_lost: bool,
     },
     /// The service, its worker or the dealer sent what makes no sense.
-    #[error("{0}")]
+    #[error("{}", printed(.0))]
     PeerMisbehaved(String),
     /// This side's half of a job failed: its store is full or cannot be written, or the program does not fit the suite.
     #[error(transparent)]
     Session(privet_suites::Error),
+}
+
+/// Characters of an error's text that are printed.
+const LONGEST: usize = 4000;
+
+/// A text as users and logs may see it: whatever of it comes from a service, a worker or a program, also through the words of a
+/// library, steers no terminal and ends.
+fn printed(text: &str) -> String {
+    text.chars().filter(|letter| !letter.is_control()).take(LONGEST).collect()
 }
 
 impl Error {
@@ -98,6 +107,9 @@ impl From<privet_channel::Error> for Error {
 
 #[cfg(test)]
 mod tests {
+    use privet_program::Program;
+    use serde::Deserialize;
+
     use super::*;
 
     #[test]
@@ -108,5 +120,35 @@ mod tests {
         };
         assert!(matches!(aborted(AbortReason::TimedOut), Error::Link(_)));
         assert!(matches!(aborted(AbortReason::Internal), Error::PeerMisbehaved(_)));
+    }
+
+    /// As in the answers of services, and in public halves.
+    #[derive(Debug, Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    enum Word {
+        Known,
+    }
+
+    #[test]
+    fn no_words_of_a_peer_steer_a_terminal() {
+        let steering = "\u{1b}]0;mine\u{7}";
+        let json = serde_json::to_string(&format!("{steering}{}", "!".repeat(1 << 20))).unwrap();
+        assert!(matches!(serde_json::from_str::<Word>("\"known\""), Ok(Word::Known)));
+        let refused = serde_json::from_str::<Word>(&json).unwrap_err().to_string();
+        // The control: the parser quotes what it could not read as it came.
+        assert!(refused.contains(steering) && refused.len() > 1 << 20);
+        let job = Error::JobFailed {
+            job: steering.into(),
+            outcome: refused.clone(),
+            reason: refused.clone(),
+            is_lost: false,
+        };
+        let public = format!(r#"{{"format": {json}}}"#);
+        let program = Program::parse(public.as_bytes()).map(drop).unwrap_err().to_string();
+        for error in [Error::PeerMisbehaved(refused.clone()), Error::Unsupported(refused), Error::Misuse(program), job]
+        {
+            let text = error.to_string();
+            assert!(!text.contains(char::is_control) && text.len() <= LONGEST, "{text:.40}");
+        }
     }
 }
