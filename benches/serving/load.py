@@ -139,7 +139,7 @@ def read_jobs(record: Record, state: Path, start: float) -> None:
     Which request of a model an inference belongs to is not told apart; means do not depend on it.
     """
     records = Records(state / RECORDS_FILE)
-    for run in records.runs(start, most=1_000_000):
+    for run in records.runs(start, limit=1_000_000):
         record.jobs.append(
             JobRecord(
                 run.job,

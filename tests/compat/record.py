@@ -147,7 +147,7 @@ def record_service(folder: Path) -> None:
     program = SimpleNamespace(program_hash="ab" * 32)
     facts = {"client": "cd" * 32, "kind": "request", "samples": 2, "notice": None, "created": 1.8e9}
     facts["version"] = SimpleNamespace(model="digits", number=3, program=program)
-    facts["asked"] = SimpleNamespace(label="gmw linear exact")
+    facts["choice"] = SimpleNamespace(label="gmw linear exact")
 
     def job(id: str, **fields: Any) -> Any:
         document = {"id": id, "kind": "request", "model": "digits", "version": 3, "samples": 2}
@@ -161,7 +161,7 @@ def record_service(folder: Path) -> None:
         records.ended(job("0a", ended=1.8e9 + 4, outcome="done", reason=""))
         stream = ("digits/3", "gmw linear exact", 2)
         times = (1.8e9 + 1, 1.8e9 + 3, 1.5)
-        records.ran(JobRun("0a-1", "0a", "on", *stream, "local", (0, 1), *times, 1 << 20, None))
+        records.add_run(JobRun("0a-1", "0a", "on", *stream, "local", (0, 1), *times, 1 << 20, None))
         profile = dict(zip(("model", "suite", "batch"), stream, strict=True))
         rest = {"phase": "on", "cores": 1, "memory": 1 << 20, "seconds": 1.5, "material": 2048}
         records.keep_profile(profile | rest)

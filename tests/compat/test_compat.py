@@ -238,7 +238,7 @@ def test_a_services_records_are_read_and_written_on(version: Path, tmp_path: Pat
         "failed",
         RESTARTED,
     )
-    records.ran(replace(run, job="0a-2"))
+    records.add_run(replace(run, job="0a-2"))
     assert len(records.runs(0.0)) == 2
     records.close()
 

@@ -192,7 +192,7 @@ def test_a_client_that_does_not_come_leaves_its_material(on_floor: Callable[...,
         job = await stage.executor.run(stage.grant("infer", material=material, grace=0.2))
         assert not await job.started()
         outcome = await job.outcome()
-        assert (outcome.failure, outcome.kept, outcome.seconds) == ("absent", True, 0.0)
+        assert (outcome.failure, outcome.keeps_material, outcome.seconds) == ("absent", True, 0.0)
         assert (await stage.infer(material)).failure is None
 
     on_floor(scenario)

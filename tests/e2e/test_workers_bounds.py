@@ -166,7 +166,7 @@ def test_a_killed_worker_fails_its_own_job_alone(on_floor: Play) -> None:
         (entry,) = await stage.ask(other, lambda client: client.prepare())
         assert (await other.outcome()).material == entry
         outcome = await doomed.outcome()
-        assert (outcome.failure, outcome.kept) == ("crashed", False)
+        assert (outcome.failure, outcome.keeps_material) == ("crashed", False)
         assert "SIGKILL" in outcome.message
         with pytest.raises(PeerError):
             await killed
@@ -193,7 +193,7 @@ def test_a_job_is_taken_back_unless_its_client_has_come(on_floor: Play) -> None:
         job = await stage.executor.run(stage.grant("infer", material=material))
         await stage.executor.take_back(job.job)
         outcome = await job.outcome()
-        assert (outcome.failure, outcome.kept) == ("absent", True)
+        assert (outcome.failure, outcome.keeps_material) == ("absent", True)
         assert not await job.started()
         assert (await stage.infer(material)).failure is None
         job = await stage.executor.run(stage.grant("prepare"))
@@ -225,7 +225,7 @@ def test_a_job_can_be_stopped(has_begun: bool, on_floor: Play) -> None:
                 await client
         # Nobody had to be killed for it, and material that nobody touched still serves.
         assert workers(stage) == before
-        assert outcome.kept != has_begun
+        assert outcome.keeps_material != has_begun
         assert (await stage.infer(material)).failure is None
 
     on_floor(scenario)

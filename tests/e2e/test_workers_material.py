@@ -112,7 +112,7 @@ def test_a_service_that_starts_again_finds_what_was_not_used(
         await stage.infer(used)
         # Its client does not come, so nobody touches it, whatever the service knew by then.
         grant = stage.grant("infer", material=untouched, grace=0.2)
-        assert (await (await stage.executor.run(grant)).outcome()).kept
+        assert (await (await stage.executor.run(grant)).outcome()).keeps_material
         async with view(stage) as service:
             (reservation,) = service.unused().values()
             client = keys.fingerprint(stage.keys / "client.pem")

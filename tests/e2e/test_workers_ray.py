@@ -141,7 +141,7 @@ def test_a_node_is_killed_under_load(
             stop = asyncio.Event()
             load = asyncio.create_task(keep_busy(stage, "alpha", stop))
             outcome, seconds = await die_with(nodes, stage, entries["beta"])
-            assert (outcome.failure, outcome.kept) == ("machine lost", False)
+            assert (outcome.failure, outcome.keeps_material) == ("machine lost", False)
             figures.append(f"the loss of a Ray node was told after {seconds:.1f} s")
             event = await asyncio.wait_for(events.get(), SOON)
             assert (event.kind, event.node.name) == ("lost", "beta")

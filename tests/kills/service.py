@@ -84,7 +84,7 @@ class Service:
             "outcome",
             failure=outcome.failure,
             material=outcome.material,
-            kept=outcome.kept,
+            kept=outcome.keeps_material,
             seconds=outcome.seconds,
         )
 

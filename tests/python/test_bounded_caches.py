@@ -65,7 +65,7 @@ def test_a_service_plans_what_there_is_and_no_more(compiled: Compiled, tmp_path:
             version.ask(wish)
             count += 1
     # Depths, truncations and sources of suite `gmw`; truncations of both kinds of `fss`.
-    assert 8 <= len(version._asked) <= 3 * 2 * 2 + 2 * 2
+    assert 8 <= len(version._choices) <= 3 * 2 * 2 + 2 * 2
     # The control: far more of these wishes than that can be planned.
     assert count > 100
 

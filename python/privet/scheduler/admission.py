@@ -79,15 +79,15 @@ def _check(state: State, submission: Submission) -> list[int]:
     resources = [
         free for free in state.resources.values() if free.is_for(submission.machine or None)
     ]
-    most = max((free.most for free in resources), default=None)
+    largest_memory = max((free.usable_memory for free in resources), default=None)
     for batch in set(batches):
         for phase in (submission.only,) if submission.only is not None else PHASES:
             memory = state.profiles.estimate(Key(model, suite, batch, phase)).memory
-            if most is not None and memory > most:
+            if largest_memory is not None and memory > largest_memory:
                 raise Refused(
                     Why.TOO_LARGE,
                     f"{batch} samples of {model} need {memory} bytes; no machine has that many "
-                    f"({most})",
+                    f"({largest_memory})",
                 )
     return batches
 

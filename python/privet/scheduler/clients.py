@@ -27,85 +27,87 @@ class Clients:
         self._limit = absent_seconds
         self._listening: set[str] = set()
         self._silent: set[str] = set()
-        self._heard: dict[str, float] = {}
-        self._asked: dict[str, float] = {}
-        self._answered: dict[str, float] = {}
-        self._seen: dict[str, float] = {}
+        self._last_call: dict[str, float] = {}
+        self._deadlines: dict[str, float] = {}
+        self._last_answer: dict[str, float] = {}
+        self._last_presence: dict[str, float] = {}
         self._lapses: dict[str, int] = {}
         self._recalled: dict[str, None] = {}
 
     def listens(self, client: str) -> bool:
         return self._limit is None or client in self._listening
 
-    def set(self, now: float, client: str, listens: bool) -> None:
+    def set_listening(self, now: float, client: str, is_listening: bool) -> None:
         """A client began to listen, or ceased to."""
-        if listens:
+        if is_listening:
             self._silent.discard(client)
             self._listening.add(client)
-            self._seen.pop(client, None)
-            self._heard[client] = now
+            self._last_presence.pop(client, None)
+            self._last_call[client] = now
         elif client in self._silent:
             self._silent.discard(client)
         else:
-            self._cease(now, client)
+            self._remove_listener(now, client)
 
-    def heard(self, now: float, client: str) -> bool:
+    def on_call(self, now: float, client: str) -> bool:
         """A client that listens has called; whether it was silent."""
         was_silent = client in self._silent
         if was_silent:
-            self.set(now, client, True)
+            self.set_listening(now, client, True)
         elif client in self._listening:
-            self._heard[client] = now
-            if self._asked.pop(client, None) is not None:
-                self._answered[client] = now
+            self._last_call[client] = now
+            if self._deadlines.pop(client, None) is not None:
+                self._last_answer[client] = now
         return was_silent
 
-    def heard_after(self, client: str, time: float) -> bool:
+    def called_after(self, client: str, time: float) -> bool:
         """Whether a client listens and has called after that time."""
-        return client in self._listening and self._heard[client] > time
+        return client in self._listening and self._last_call[client] > time
 
     def answered_after(self, client: str, time: float) -> bool:
         """Whether a client that listens was asked and has called after that time."""
-        return self._answered.get(client, -inf) > time
+        return self._last_answer.get(client, -inf) > time
 
     def ask(self, client: str, due: float) -> bool:
         """A client that listens is to call by then, no earlier than those that were asked before;
         False if it was asked already."""
-        if client in self._asked:
+        if client in self._deadlines:
             return False
-        self._asked[client] = due
+        self._deadlines[client] = due
         return True
 
     def answer_due(self) -> float | None:
         """When the first is to call of those that were asked and have not called since."""
-        return next(iter(self._asked.values()), None)
+        return next(iter(self._deadlines.values()), None)
 
-    def unheard(self, now: float) -> list[str]:
+    def overdue(self, now: float) -> list[str]:
         """Those that were to call by now and did not."""
-        return list(takewhile(lambda client: self._asked[client] <= now, self._asked))
+        return list(takewhile(lambda client: self._deadlines[client] <= now, self._deadlines))
 
-    def silence(self, now: float, client: str) -> None:
+    def mark_silent(self, now: float, client: str) -> None:
         """A client that was to call did not."""
         if client in self._listening:
-            self._cease(now, client)
+            self._remove_listener(now, client)
             self._silent.add(client)
 
-    def _cease(self, now: float, client: str) -> None:
+    def _remove_listener(self, now: float, client: str) -> None:
         self._listening.discard(client)
-        self._heard.pop(client, None)
-        self._asked.pop(client, None)
-        self._answered.pop(client, None)
-        self.seen(now, client)
+        self._last_call.pop(client, None)
+        self._deadlines.pop(client, None)
+        self._last_answer.pop(client, None)
+        self.note_presence(now, client)
 
-    def seen(self, now: float, client: str) -> None:
+    def note_presence(self, now: float, client: str) -> None:
         """A client that may not listen was there just now."""
         if self._limit is None or client in self._listening:
             return
-        self._seen[client] = now
-        if len(self._seen) > KEPT:
-            self._seen = {name: at for name, at in self._seen.items() if now < at + self._limit}
+        self._last_presence[client] = now
+        if len(self._last_presence) > KEPT:
+            self._last_presence = {
+                name: at for name, at in self._last_presence.items() if now < at + self._limit
+            }
 
-    def lapsed(self, client: str) -> None:
+    def add_lapse(self, client: str) -> None:
         """A job started for a client, and the client did not come."""
         if self._limit is None:
             return
@@ -123,7 +125,7 @@ class Clients:
         """Whether a job was taken back from a client since one of it was last done."""
         return client in self._recalled
 
-    def came(self, client: str) -> None:
+    def on_job_done(self, client: str) -> None:
         """A job of a client is done: its lapses are forgotten."""
         self._lapses.pop(client, None)
         self._recalled.pop(client, None)
@@ -135,4 +137,4 @@ class Clients:
     def due(self, client: str, arrived: float) -> float:
         """When what arrived at that time is to be cancelled, unless its client comes back."""
         assert self._limit is not None
-        return max(arrived, self._seen.get(client, arrived)) + self._limit
+        return max(arrived, self._last_presence.get(client, arrived)) + self._limit

@@ -31,9 +31,9 @@ class Dispatch:
         self._placement = Placement(
             now,
             state.resources,
-            lambda: (run.shown for run in state.running.values()),
+            lambda: (run.status for run in state.running.values()),
         )
-        self._held: set[Phase] = set()
+        self._held_phases: set[Phase] = set()
         self._jobs = 0
 
     def run(self) -> bool:
@@ -57,16 +57,16 @@ class Dispatch:
     def _about(self) -> int:
         """Jobs that run or could run, those made ahead aside; starting one does not change it."""
         state = self._state
-        most = state.limits.jobs_per_model
-        if most is None:
+        limit = state.limits.jobs_per_model
+        if limit is None:
             ahead = sum(len(pairs) for pairs in state.making.values())
-            return len(state.running) - state.resting - ahead + len(state.queues)
+            return len(state.running) - state.parked - ahead + len(state.queues)
         by_model = Counter(state.running_of)
         for stream, pairs in state.making.items():
             by_model[stream.model] -= len(pairs)
         for lane in state.queues.lanes():
             by_model[lane.job.model] += len(lane.heap)
-        return sum(min(most, count) for count in by_model.values())
+        return sum(min(limit, count) for count in by_model.values())
 
     def _elders(self) -> None:
         """Jobs beyond their patience, the oldest first."""
@@ -142,7 +142,7 @@ class Dispatch:
 
     def _keeps(self, lane: Lane) -> bool:
         """Whether room is to be kept for a lane's head, which does not fit."""
-        is_held = lane.job.phase in self._held
+        is_held = lane.job.phase in self._held_phases
         return self._state.limits.reserve and not is_held and self._state.may_run(lane.job.model)
 
     def _hold(self, lane: Lane, pair: Pair) -> None:
@@ -153,7 +153,7 @@ class Dispatch:
         pinned = lane.machine or (pair.reserved if stays else None)
         pair.reserved = self._placement.reserve(self._demand(lane.job), pinned)
         if pair.reserved is not None:
-            self._held.add(lane.job.phase)
+            self._held_phases.add(lane.job.phase)
 
     def _homeless(self) -> None:
         """Fails jobs for which no machine has been large enough for long."""
@@ -184,7 +184,7 @@ class Dispatch:
         """The most memory that a job has anywhere, or on `machine` if it must run there; -1 if it
         can run nowhere."""
         resources = self._state.resources.values()
-        return max((free.most for free in resources if free.is_for(machine)), default=-1)
+        return max((free.usable_memory for free in resources if free.is_for(machine)), default=-1)
 
     def _wishes(self) -> None:
         """Makes material ahead, as the policy wishes, with what is left."""
@@ -215,5 +215,5 @@ def look(state: State) -> View:
         free[stream] = free.get(stream, 0) + len(pairs)
         for pair in pairs:
             size += state.profiles.expected(stream.job(Phase.PRE)).material
-            cores += len(state.running[pair.job or ""].shown.cores)
+            cores += len(state.running[pair.job or ""].status.cores)
     return View(free, size, cores, state.resources, state.profiles)

@@ -17,16 +17,16 @@ def drain(state: State, name: str) -> None:
     free = state.resources.get(name)
     if free is None or free.machine.reserved:
         raise Misuse(f"there is no machine {name} that could be drained")
-    others = [
+    other_machines = [
         resource
         for resource in state.resources.values()
         if resource is not free and resource.is_for(None)
     ]
-    if not others:
+    if not other_machines:
         raise Misuse(f"{name} is the only machine that takes jobs: add another one first")
     for lane in state.queues.lanes():
         memory = state.profiles.estimate(lane.job).memory
-        if lane.machine is None and all(memory > other.most for other in others):
+        if lane.machine is None and all(memory > other.usable_memory for other in other_machines):
             raise Misuse(
                 f"jobs of {lane.job.model} wait that need {memory} bytes, which {name} alone has: "
                 "add another such machine first, or wait until they are done"
@@ -52,14 +52,14 @@ def keep(state: State, name: str) -> bool:
     return True
 
 
-def let_go(state: State) -> bool:
+def release_drained(state: State) -> bool:
     """Gives up what nobody has claimed on machines that are taken out, and lets those go that have
     nothing more to do; whether there was anything."""
     before = len(state.outbox)
     for name in [name for name, free in state.resources.items() if free.draining]:
         for entry in state.material.unclaimed(name):
             state.give_up(entry.material, REASON)
-        runs = any(run.shown.machine == name for run in state.running.values())
+        runs = any(run.status.machine == name for run in state.running.values())
         waits = any(lane.machine == name for lane in state.queues.lanes())
         if not runs and not waits:
             state.remove_machine(name)

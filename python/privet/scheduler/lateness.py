@@ -18,24 +18,24 @@ MOST_ASKED = 100
 """Clients that are asked at a time for one late job, at most: each answer is a call."""
 
 
-def late(state: State, now: float, job: str) -> None:
+def on_late(state: State, now: float, job: str) -> None:
     """The client of a job has not come for a while."""
     run = state.running.get(job)
-    if run is None or state.limits.absent_seconds is None or run.shown.stopping:
+    if run is None or state.limits.absent_seconds is None or run.status.stopping:
         return
     if run.pair.reruns:
         return  # It would fail in the end for being slow.
-    client, clients = run.shown.client, state.clients
-    if not clients.was_recalled(client) and not clients.heard_after(client, run.shown.started):
+    client, clients = run.status.client, state.clients
+    if not clients.was_recalled(client) and not clients.called_after(client, run.status.started):
         state.late[job] = Late(now, now + state.limits.answer_seconds)
 
 
-def heard(state: State, now: float, client: str) -> bool:
+def on_call(state: State, now: float, client: str) -> bool:
     """A client has called; whether that may change a decision: it listens again, or others may be
     late for its sake."""
-    for job in [job for job in state.late if state.running[job].shown.client == client]:
+    for job in [job for job in state.late if state.running[job].status.client == client]:
         del state.late[job]
-    was_silent = state.clients.heard(now, client)
+    was_silent = state.clients.on_call(now, client)
     if was_silent:
         state.watch(now, client)
     return was_silent or bool(state.late)
@@ -43,19 +43,19 @@ def heard(state: State, now: float, client: str) -> bool:
 
 def come_due(state: State, now: float) -> None:
     """Those who were asked and have not called by `now` are silent."""
-    for client in state.clients.unheard(now):
-        state.clients.silence(now, client)
+    for client in state.clients.overdue(now):
+        state.clients.mark_silent(now, client)
         state.watch(now, client)
 
 
-def look(state: State, now: float) -> bool:
+def check(state: State, now: float) -> bool:
     """Asks those who wait behind a late job, once all is started that can be, and takes the job
     back if one of them is there; whether any was, whose client then listens no more."""
     if not state.queues:
         return False
     count = len(state.late)
     for job, lateness in list(state.late.items()):
-        run = state.running[job].shown
+        run = state.running[job].status
         is_due = now >= lateness.due and not run.stopping
         is_awaited = is_due and _is_awaited(state, run)
         if lateness.asks or (is_due and not is_awaited):
@@ -68,7 +68,7 @@ def look(state: State, now: float) -> bool:
             if state.clients.listens(run.client):
                 # If it is there it says so.
                 state.outbox.append(Probe(run.client))
-                state.clients.silence(now, run.client)
+                state.clients.mark_silent(now, run.client)
             state.outbox.append(TakeBack(job))
     return len(state.late) < count
 
@@ -91,7 +91,7 @@ def _ask(state: State, now: float, since: float) -> None:
         client
         for client in waiting
         if clients.listens(client)
-        and not clients.heard_after(client, since)
+        and not clients.called_after(client, since)
         and not clients.answered_after(client, now - answer)
     )
     for client in islice(doubtful, MOST_ASKED):
@@ -110,6 +110,6 @@ def _is_awaited(state: State, run: Running) -> bool:
     )
     return any(
         state.listens(pair)
-        and (pair.in_session or state.clients.heard_after(pair.stream.client, run.started))
+        and (pair.in_session or state.clients.called_after(pair.stream.client, run.started))
         for pair in pairs
     )

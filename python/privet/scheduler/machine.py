@@ -25,13 +25,13 @@ class Machine:
 
 class FreeResources:
     """What is free on one machine: numbered cores, and `memory` in bytes, which is below zero while
-    what was set aside waits for jobs to end. `most`: the bytes that jobs may have at all. While
-    `draining`, it is for jobs alone that must run here."""
+    what was set aside waits for jobs to end. `usable_memory`: the bytes that jobs may have at all.
+    While `draining`, it is for jobs alone that must run here."""
 
     def __init__(self, machine: Machine) -> None:
         self.machine = machine
         self.memory = machine.memory
-        self.most = machine.memory
+        self.usable_memory = machine.memory
         self.draining = False
         self._cores = list(range(machine.cores))
 
@@ -50,16 +50,16 @@ class FreeResources:
         return cores <= len(self._cores) and memory <= self.memory
 
     def take(self, cores: int, memory: int) -> tuple[int, ...]:
-        """The lowest free cores, theirs until `give`; call `fits` first."""
+        """The lowest free cores, theirs until `release`; call `fits` first."""
         self.memory -= memory
         return tuple(heapq.heappop(self._cores) for _ in range(cores))
 
     def set_aside(self, memory: int) -> None:
         """Keeps so many bytes from jobs; a negative number gives back."""
         self.memory -= memory
-        self.most -= memory
+        self.usable_memory -= memory
 
-    def give(self, cores: tuple[int, ...], memory: int) -> None:
+    def release(self, cores: tuple[int, ...], memory: int) -> None:
         """Returns what `take` gave."""
         self.memory += memory
         for core in cores:

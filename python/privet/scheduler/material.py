@@ -125,7 +125,9 @@ class Material:
         pair.material = material
         maker, machine = pair.maker, pair.machine or ""
         size = bytes or self._expected(pair.stream)
-        self._put(MaterialEntry(material, pair.stream, machine, size, now, maker.id, maker.ahead))
+        self._insert(
+            MaterialEntry(material, pair.stream, machine, size, now, maker.id, maker.ahead)
+        )
         self._counts["material", "made"] += 1
         self._outbox.append(MaterialReady(maker.id, material, machine))
 
@@ -133,7 +135,7 @@ class Material:
         """New material lies on `machine`, from elsewhere."""
         size = bytes or self._expected(stream)
         entry = MaterialEntry(material, stream, machine, size, at)
-        self._put(entry)
+        self._insert(entry)
         self._set_free(entry, at)
 
     # What becomes of it -------------------------------------------------------------------------
@@ -167,17 +169,17 @@ class Material:
         entry = self._take_out(pair.material or "")
         self._in_use[entry.material] = entry
 
-    def used(self, pair: Pair) -> None:
+    def finish_use(self, pair: Pair) -> None:
         """The pair's T_on is over, well or not."""
         self._in_use.pop(pair.material or "", None)
 
-    def untouched(self, now: float, pair: Pair) -> None:
+    def return_unused(self, now: float, pair: Pair) -> None:
         """The pair's T_on ended before anybody touched its material: it is free again."""
         entry = self._in_use.pop(pair.material or "")
-        self._put(entry)
+        self._insert(entry)
         self._set_free(entry, now)
 
-    def gone(self, material: str, reason: str) -> None:
+    def discard(self, material: str, reason: str) -> None:
         """Unused material will never be used."""
         entry = self._take_out(material)
         self.announced.pop(material, None)
@@ -186,7 +188,7 @@ class Material:
         self._counts["material", reason] += 1
         self._outbox.append(MaterialGone(material, entry.machine, reason, entry.stream.model))
 
-    def _put(self, entry: MaterialEntry) -> None:
+    def _insert(self, entry: MaterialEntry) -> None:
         self._unused[entry.material] = entry
         self.bytes[entry.machine] += entry.bytes
         if entry.job is not None:

@@ -63,18 +63,18 @@ class Placement:
         """The machine with the most free cores on which the job fits, and what it takes there. Its
         memory stays taken for `lease` seconds after its end."""
         best: tuple[str, Demand] | None = None
-        most = 0.0
+        largest_share = 0.0
         for name, free in self._resources.items():
             if not free.cores or not free.is_for(pinned):
                 continue
             local_demand = demand.on(min(demand.cores, free.machine.cores))
             share = free.cores / free.machine.cores
             if (
-                share > most
+                share > largest_share
                 and free.fits(local_demand.cores, local_demand.memory)
                 and self._admits(name, local_demand, lease)
             ):
-                best, most = (name, local_demand), share
+                best, largest_share = (name, local_demand), share
         return best
 
     def _admits(self, machine: str, demand: Demand, lease: float) -> bool:
@@ -104,7 +104,7 @@ class Placement:
     def _soonest(self, name: str, demand: Demand) -> Reservation | None:
         free = self._resources[name]
         local_demand = demand.on(min(demand.cores, free.machine.cores))
-        if local_demand.memory > free.most:
+        if local_demand.memory > free.usable_memory:
             return None
         cores, memory, at = free.cores, free.memory, self._now
         ends = [(run.expected_end, run.job, run) for run in self._running() if run.machine == name]

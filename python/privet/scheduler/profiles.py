@@ -136,9 +136,9 @@ class Profiles:
 
     def split(self, model: str, suite: str, batch: int) -> list[int]:
         """The batches of the job pairs for `batch` samples: as large as the program takes."""
-        most = self._at_once.get((model, suite), 1)
-        whole, rest = divmod(batch, most)
-        return [most] * whole + ([rest] if rest else [])
+        at_once = self._at_once.get((model, suite), 1)
+        whole, remainder = divmod(batch, at_once)
+        return [at_once] * whole + ([remainder] if remainder else [])
 
     def knows(self, key: Key) -> bool:
         """Whether exactly this job is in the table."""

@@ -18,25 +18,25 @@ def finished(state: State, now: float, job: str, usage: Usage | None, material: 
     run = state.running.get(job)
     if run is None:
         return
-    if run.shown.phase is Phase.PRE and not run.pair.alone:
+    if run.status.phase is Phase.PRE and not run.pair.alone:
         state.material.check_new(material or job)
     state.leave(now, job)
-    shown, pair = run.shown, run.pair
+    status, pair = run.status, run.pair
     if not pair.in_session:
-        state.clients.came(shown.client)
-    state.counts["jobs", f"{shown.phase} finished"] += 1
+        state.clients.on_job_done(status.client)
+    state.counts["jobs", f"{status.phase} finished"] += 1
     if usage is not None:
-        key = Key(shown.model, shown.suite, shown.batch, shown.phase)
+        key = Key(status.model, status.suite, status.batch, status.phase)
         state.profiles.observe(key, usage)
     if pair.alone:
-        _done(state, now, pair)
-    elif shown.phase is Phase.PRE:
+        _complete_pair(state, now, pair)
+    elif status.phase is Phase.PRE:
         _prepared(state, now, pair, material or job, usage.material if usage is not None else 0)
     elif pair.stage is Stage.INFERRING:
-        _done(state, now, pair)
+        _complete_pair(state, now, pair)
 
 
-def _done(state: State, now: float, pair: Pair) -> None:
+def _complete_pair(state: State, now: float, pair: Pair) -> None:
     if pair.stage is Stage.OVER:
         return
     pair.stage = Stage.OVER
@@ -48,12 +48,12 @@ def _done(state: State, now: float, pair: Pair) -> None:
             state.forget(owner, str(Outcome.DONE))
 
 
-def rest(state: State, now: float, job: str, usage: Usage | None) -> None:
+def park(state: State, now: float, job: str, usage: Usage | None) -> None:
     """A T_pre alone did what it should, and keeps its memory."""
-    run = state.rest(now, job)
+    run = state.park(now, job)
     if run is not None and usage is not None:
-        shown = run.shown
-        state.profiles.observe(Key(shown.model, shown.suite, shown.batch, shown.phase), usage)
+        status = run.status
+        state.profiles.observe(Key(status.model, status.suite, status.batch, status.phase), usage)
 
 
 def _prepared(state: State, now: float, pair: Pair, material: str, bytes: int) -> None:
@@ -77,14 +77,17 @@ def _prepared(state: State, now: float, pair: Pair, material: str, bytes: int) -
             state.end(now, maker, Outcome.DONE)
 
 
-def failed(state: State, now: float, job: str, reason: str, rerun: bool, kept: bool) -> None:
-    """A job ended without a result; what material it had is given up unless it is `kept`."""
-    run = state.leave(now, job, kept)
+def failed(
+    state: State, now: float, job: str, reason: str, rerun: bool, keeps_material: bool
+) -> None:
+    """A job ended without a result; what material it had is given up unless the job
+    `keeps_material`."""
+    run = state.leave(now, job, keeps_material)
     if run is None:
         return
     pair = run.pair
-    state.counts["jobs", f"{run.shown.phase} failed"] += 1
-    if run.shown.phase is Phase.ON and not pair.alone:
+    state.counts["jobs", f"{run.status.phase} failed"] += 1
+    if run.status.phase is Phase.ON and not pair.alone:
         state.counts["material", "given up"] += 1
     if pair.stage not in (Stage.MAKING, Stage.INFERRING):
         return
@@ -92,10 +95,10 @@ def failed(state: State, now: float, job: str, reason: str, rerun: bool, kept: b
         _unlist(state, pair)
         pair.stage = Stage.OVER
     else:
-        _again(state, now, pair, reason, rerun)
+        _rerun(state, now, pair, reason, rerun)
 
 
-def _again(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
+def _rerun(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
     """Runs a pair again from a fresh T_pre, if it has one, or fails its submission."""
     if rerun and not pair.in_session and pair.reruns < state.limits.reruns:
         pair.reruns += 1
@@ -148,7 +151,7 @@ def machine_lost(state: State, now: float, name: str) -> None:
     struck = [*_waiting_on(state, name), *_running_on(state, now, name)]
     for pair in struck:
         if not pair.owner.ended:
-            _again(state, now, pair, f"machine {name} was lost", rerun=True)
+            _rerun(state, now, pair, f"machine {name} was lost", rerun=True)
 
 
 def _waiting_on(state: State, machine: str) -> list[Pair]:
@@ -159,7 +162,7 @@ def _waiting_on(state: State, machine: str) -> list[Pair]:
     for pair in struck:
         state.queues.remove(pair)
         if not pair.alone:
-            state.material.gone(pair.material or "", "machine lost")
+            state.material.discard(pair.material or "", "machine lost")
         pair.stage = Stage.OVER
     return struck
 
@@ -169,11 +172,11 @@ def _running_on(state: State, now: float, machine: str) -> list[Pair]:
     struck = []
     for job, run in list(state.running.items()):
         pair = run.pair
-        if run.shown.machine != machine:
+        if run.status.machine != machine:
             continue
         state.leave(now, job)
-        state.counts["jobs", f"{run.shown.phase} failed"] += 1
-        if run.shown.phase is Phase.ON and not pair.alone:
+        state.counts["jobs", f"{run.status.phase} failed"] += 1
+        if run.status.phase is Phase.ON and not pair.alone:
             state.counts["material", "given up"] += 1
         if pair.stage in (Stage.MAKING, Stage.INFERRING):
             if pair.request is None and pair.maker.ahead:

@@ -58,12 +58,12 @@ class Queues:
         self._by_client = by_client
         self._kinds: Counter[Kind] = Counter()
         self._lanes: dict[tuple[Key, str | None, str | None], Lane] = {}
-        self._where: dict[Pair, Lane] = {}
+        self._lane_of: dict[Pair, Lane] = {}
         self._oldest: dict[Phase, Heap[Pair]] = {phase: Heap() for phase in Phase}
         self._turn = 0
 
     def __len__(self) -> int:
-        return len(self._where)
+        return len(self._lane_of)
 
     def push(self, pair: Pair, phase: Phase) -> None:
         """Puts `pair` in by its key, or moves it."""
@@ -77,12 +77,12 @@ class Queues:
         self._turn += 1
         lane.heap.push(pair, pair.key, self._turn)
         lane.head = None
-        self._where[pair] = lane
+        self._lane_of[pair] = lane
         self._oldest[phase].push(pair, pair.since, self._turn)
 
     def remove(self, pair: Pair) -> None:
         """Takes `pair` out, if it is in."""
-        lane = self._where.pop(pair, None)
+        lane = self._lane_of.pop(pair, None)
         if lane is not None:
             lane.heap.remove(pair)
             lane.head = None
@@ -95,7 +95,7 @@ class Queues:
                     self.homeless.discard(lane.kind)
 
     def lane(self, pair: Pair) -> Lane:
-        return self._where[pair]
+        return self._lane_of[pair]
 
     def lanes(self) -> Iterator[Lane]:
         """The lanes, none of which is empty."""

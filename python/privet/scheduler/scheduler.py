@@ -99,21 +99,21 @@ class Scheduler:
         progress.finished(self._state, now, job, measured, material)
 
     def failed(
-        self, now: float, job: str, reason: str, rerun: bool = False, kept: bool = False
+        self, now: float, job: str, reason: str, rerun: bool = False, keeps_material: bool = False
     ) -> None:
         """A job ended without a result: it broke, was killed at its limit, stopped, or its client
-        did not come. Its material is given up; `kept`, it is free again, for nobody touched it.
-        With `rerun`, its pair starts again from a fresh T_pre, a bounded number of times; else its
-        submission fails for `reason`."""
+        did not come. Its material is given up, unless it `keeps_material`, which nobody touched and
+        is free again. With `rerun`, its pair starts again from a fresh T_pre, a bounded number of
+        times; else its submission fails for `reason`."""
         self._at(now)
-        progress.failed(self._state, now, job, reason, rerun, kept)
+        progress.failed(self._state, now, job, reason, rerun, keeps_material)
 
-    def rest(self, now: float, job: str, measured: Usage | None = None) -> None:
+    def park(self, now: float, job: str, measured: Usage | None = None) -> None:
         """The T_pre of a submission that asked for it alone has done its work, and what it made
         stays in memory: frees its cores. Its memory is free again when `finished` or `failed` is
         called; when its lease is over it is told to stop."""
         self._at(now)
-        progress.rest(self._state, now, job, measured)
+        progress.park(self._state, now, job, measured)
 
     def set_aside(self, now: float, machine: str, memory: int) -> bool:
         """Keeps `memory` bytes of a machine from jobs, for something else (a negative number gives
@@ -123,47 +123,48 @@ class Scheduler:
         free = self._state.resources.get(machine)
         if free is None:
             raise Misuse(f"there is no machine {machine}")
-        if memory >= free.most:
+        if memory >= free.usable_memory:
             raise Misuse(
-                f"{memory} bytes are all that jobs have on {machine} ({free.most}), or more"
+                f"{memory} bytes are all that jobs have on {machine} "
+                f"({free.usable_memory}), or more"
             )
         free.set_aside(memory)
         return free.memory >= 0
 
-    def client_present(self, now: float, client: str, present: bool) -> None:
+    def client_present(self, now: float, client: str, is_present: bool) -> None:
         """Whether `client` is there to take part in jobs that it did not ask for (material made
         ahead); it is not until it says so."""
         self._at(now)
-        self._state.policy.present(now, client, present)
+        self._state.policy.present(now, client, is_present)
 
-    def client_listens(self, now: float, client: str, listens: bool) -> None:
+    def client_listens(self, now: float, client: str, is_listening: bool) -> None:
         """Whether a job that starts now would be told to `client` at once. With
         `Limits.absent_seconds` no client does until it says so; without, this changes nothing."""
         self._at(now)
-        self._state.clients.set(now, client, listens)
+        self._state.clients.set_listening(now, client, is_listening)
         self._state.watch(now, client)
 
-    def party_waits(self, now: float, party: str, waits: bool) -> None:
+    def party_waits(self, now: float, party: str, is_waiting: bool) -> None:
         """Whether `party` waits to take part in a job; once one that needs it has started, it does
         not until it says so again."""
         self._at(now)
-        if waits:
+        if is_waiting:
             self._state.parties.add(party)
         else:
             self._state.parties.discard(party)
 
-    def client_heard(self, now: float, client: str) -> bool:
+    def client_polled(self, now: float, client: str) -> bool:
         """A client that listens has called, as only a process does that goes on; whether `decide`
         may find something to do for that."""
         self._at(now)
-        return lateness.heard(self._state, now, client)
+        return lateness.on_call(self._state, now, client)
 
     def client_late(self, now: float, job: str) -> None:
         """`job` was begun a while ago, and its client has not come. Unless that calls, the others
         who wait are asked whether they are there (`Probe`), and if any is, the job is taken back
         (`TakeBack`) and waits again. Nothing happens without `Limits.absent_seconds`."""
         self._at(now)
-        lateness.late(self._state, now, job)
+        lateness.on_late(self._state, now, job)
 
     def client_came(self, now: float, job: str) -> None:
         """The client of a job has come after all."""
@@ -173,7 +174,7 @@ class Scheduler:
     def client_lapsed(self, now: float, client: str) -> None:
         """`client` was told to come to a job and did not, before the job is reported as failed."""
         self._at(now)
-        self._state.clients.lapsed(client)
+        self._state.clients.add_lapse(client)
 
     def lapses(self, client: str) -> int:
         """How often `client` has lapsed since a job of it was last done."""
@@ -271,8 +272,8 @@ class Scheduler:
         self.tick(now)
         while (
             Dispatch(self._state, now).run()
-            or draining.let_go(self._state)
-            or lateness.look(self._state, now)
+            or draining.release_drained(self._state)
+            or lateness.check(self._state, now)
         ):
             pass
         actions = list(self._state.outbox)
@@ -288,9 +289,9 @@ class Scheduler:
         how long to tell a client to stay away."""
         return survey.backlog_seconds(self._state)
 
-    def snapshot(self, now: float, most: int = 40) -> Snapshot:
-        """The state, for people; of each queue its length and its first `most`."""
-        return survey.snapshot(self._state, now, most)
+    def snapshot(self, now: float, limit: int = 40) -> Snapshot:
+        """The state, for people; of each queue its length and its first `limit`."""
+        return survey.snapshot(self._state, now, limit)
 
     def _at(self, now: float) -> None:
         if not now >= self._now:

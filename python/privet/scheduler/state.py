@@ -27,11 +27,11 @@ REMEMBERED = 10_000
 
 @dataclass(eq=False, slots=True)
 class Run:
-    """A job that runs, and its pair; `resting`, it only keeps memory."""
+    """A job that runs, and its pair; `parked`, it only keeps memory."""
 
-    shown: Running
+    status: Running
     pair: Pair
-    resting: bool = False
+    parked: bool = False
 
 
 @dataclass(slots=True)
@@ -57,7 +57,7 @@ class State:
         self.queues = Queues(policy.by_client or limits.absent_seconds is not None)
         self.timers = Timers()
         self.running: dict[str, Run] = {}
-        self.resting = 0
+        self.parked = 0
         self.running_of: Counter[str] = Counter()
         self.running_for: Counter[str] = Counter()
         self.clients = Clients(limits.absent_seconds)
@@ -159,9 +159,9 @@ class State:
         """The pair's next job, as a policy sees it."""
         stream, owner = pair.stream, pair.owner
         demand = self.profiles.expected(stream.job(phase))
-        rest = demand.seconds
+        remaining_seconds = demand.seconds
         if phase is Phase.PRE:
-            rest += self.profiles.expected(stream.job(Phase.ON)).seconds
+            remaining_seconds += self.profiles.expected(stream.job(Phase.ON)).seconds
         return Candidate(
             stream.client,
             stream.model,
@@ -172,7 +172,7 @@ class State:
             pair.since,
             demand.cores,
             demand.seconds,
-            rest,
+            remaining_seconds,
             pair.request is not None,
             owner.submission.deadline,
         )
@@ -192,7 +192,7 @@ class State:
         pair.stage = Stage.MAKING if phase is Phase.PRE else Stage.INFERRING
         pair.job, pair.machine, pair.since = job, machine, now
         key = (stream.client, stream.model, stream.suite, stream.batch)
-        shown = Running(
+        status = Running(
             job,
             entry.id,
             phase,
@@ -205,10 +205,10 @@ class State:
             now + limit,
             False,
         )
-        self.running[job] = Run(shown, pair)
+        self.running[job] = Run(status, pair)
         self.running_of[stream.model] += 1
         self.running_for[stream.client] += 1
-        self.policy.began(now, shown)
+        self.policy.began(now, status)
         self.watch(now, stream.client)
         self.timers.set(Alarm.LIMIT, job, now + limit)
         self.counts["jobs", f"{phase} started"] += 1
@@ -261,61 +261,62 @@ class State:
 
     def may_run(self, model: str) -> bool:
         """Whether another job of `model` is within the bounds."""
-        most = self.limits.jobs_per_model
-        return most is None or self.running_of[model] < most
+        limit = self.limits.jobs_per_model
+        return limit is None or self.running_of[model] < limit
 
     def stop(self, pair: Pair, reason: str) -> None:
         """Tells the pair's job to stop; its cores stay taken until it is over."""
         run = self.running[pair.job or ""]
-        if not run.shown.stopping:
-            run.shown = replace(run.shown, stopping=True)
-            self.timers.drop(Alarm.LIMIT, run.shown.job)
-            self.outbox.append(Stop(run.shown.job, reason))
+        if not run.status.stopping:
+            run.status = replace(run.status, stopping=True)
+            self.timers.drop(Alarm.LIMIT, run.status.job)
+            self.outbox.append(Stop(run.status.job, reason))
 
-    def rest(self, now: float, job: str) -> Run | None:
+    def park(self, now: float, job: str) -> Run | None:
         """Frees the cores of a T_pre alone, which keeps its memory for its lease; None if no such
         job runs."""
         run = self.running.get(job)
-        if run is None or run.resting:
+        if run is None or run.parked:
             return None
         end = now + run.pair.owner.submission.lease
-        free = self.resources.get(run.shown.machine)
+        free = self.resources.get(run.status.machine)
         if free is not None:
-            free.give(run.shown.cores, 0)
-        self.policy.ended(now, run.shown)
-        run.resting = True
-        self.resting += 1
-        run.shown = replace(run.shown, cores=(), expected_end=end, limit_end=end)
-        self.running_of[run.shown.model] -= 1
-        if not run.shown.stopping:
+            free.release(run.status.cores, 0)
+        self.policy.ended(now, run.status)
+        run.parked = True
+        self.parked += 1
+        run.status = replace(run.status, cores=(), expected_end=end, limit_end=end)
+        self.running_of[run.status.model] -= 1
+        if not run.status.stopping:
             self.timers.set(Alarm.LIMIT, job, end)
         return run
 
-    def leave(self, now: float, job: str, kept: bool = False) -> Run | None:
-        """Frees what a job took; None if no such job runs. `kept`: nobody touched its material."""
+    def leave(self, now: float, job: str, keeps_material: bool = False) -> Run | None:
+        """Frees what a job took; None if no such job runs. `keeps_material`: nobody touched its
+        material."""
         run = self.running.pop(job, None)
         if run is not None:
             self.timers.drop(Alarm.LIMIT, job)
             self.late.pop(job, None)
-            if run.resting:
-                self.resting -= 1
+            if run.parked:
+                self.parked -= 1
             else:
-                self.running_of[run.shown.model] -= 1
-                self.policy.ended(now, run.shown)
-            client = run.shown.client
+                self.running_of[run.status.model] -= 1
+                self.policy.ended(now, run.status)
+            client = run.status.client
             self.running_for[client] -= 1
             if not self.running_for[client]:
                 del self.running_for[client]
-                self.clients.seen(now, client)
+                self.clients.note_presence(now, client)
             self.watch(now, client)
-            if run.shown.phase is Phase.ON and not run.pair.alone:
-                if kept:
-                    self.material.untouched(now, run.pair)
+            if run.status.phase is Phase.ON and not run.pair.alone:
+                if keeps_material:
+                    self.material.return_unused(now, run.pair)
                 else:
-                    self.material.used(run.pair)
-            free = self.resources.get(run.shown.machine)
+                    self.material.finish_use(run.pair)
+            free = self.resources.get(run.status.machine)
             if free is not None:
-                free.give(run.shown.cores, run.shown.memory)
+                free.release(run.status.cores, run.status.memory)
         return run
 
     # Material -----------------------------------------------------------------------------------
@@ -323,7 +324,7 @@ class State:
     def give_up(self, material: str, reason: str) -> None:
         """Unclaimed material is gone; a notice is forgotten with the last that was made for it."""
         pair = self.material.announced.get(material)
-        self.material.gone(material, reason)
+        self.material.discard(material, reason)
         if pair is not None:
             pair.stage = Stage.OVER
             notice = pair.maker
@@ -337,7 +338,7 @@ class State:
         if self.limits.material_bytes is None:
             return
         making = [run for run in self.running.values() if run.pair.stage is Stage.MAKING]
-        streams = [run.pair.stream for run in making if run.shown.machine == machine]
+        streams = [run.pair.stream for run in making if run.status.machine == machine]
         extra_bytes = sum(
             self.profiles.expected(stream.job(Phase.PRE)).material for stream in streams
         )

@@ -39,8 +39,8 @@ def backlog_seconds(state: State) -> float:
     return total / cores if cores else (math.inf if total else 0.0)
 
 
-def snapshot(state: State, now: float, most: int) -> Snapshot:
-    """See `Snapshot`; of each queue its first `most`."""
+def snapshot(state: State, now: float, limit: int) -> Snapshot:
+    """See `Snapshot`; of each queue its first `limit`."""
     queued: dict[Stage, list[Pair]] = {stage: [] for stage in Stage}
     for lane in state.queues.lanes():
         for pair in lane.heap:
@@ -57,11 +57,11 @@ def snapshot(state: State, now: float, most: int) -> Snapshot:
         state.policy.name,
         state.draining,
         state.drained,
-        _line(queued[Stage.PRE], most),
-        _line(transit, most),
-        _line(waiting, most),
-        _line(queued[Stage.READY], most),
-        tuple(run.shown for run in state.running.values()),
+        _line(queued[Stage.PRE], limit),
+        _line(transit, limit),
+        _line(waiting, limit),
+        _line(queued[Stage.READY], limit),
+        tuple(run.status for run in state.running.values()),
         tuple(_load(state, name) for name in state.resources),
         {_names(stream): count for stream, count in state.material.free().items()},
         Counter(_names(pair.stream) for pair in transit),
@@ -69,8 +69,8 @@ def snapshot(state: State, now: float, most: int) -> Snapshot:
     )
 
 
-def _line(pairs: list[Pair], most: int) -> Line:
-    first = heapq.nsmallest(most, pairs, key=lambda pair: pair.since)
+def _line(pairs: list[Pair], limit: int) -> Line:
+    first = heapq.nsmallest(limit, pairs, key=lambda pair: pair.since)
     return Line(len(pairs), tuple(_queued(pair) for pair in first))
 
 

@@ -39,7 +39,7 @@ ASKED = {"prepare": "prepare", "infer": "infer", "fetch": "kept_weights"}
 
 _log = logging.getLogger(__name__)
 
-Say = Callable[..., None]
+SendEvent = Callable[..., None]
 """Tells the executor of an event: its name, then its fields."""
 
 
@@ -51,7 +51,7 @@ class Lease:
     grant: Grant
     bound: MemoryBound
     granted: float
-    asked: float | None = None
+    request_time: float | None = None
     is_known: bool = False
     refused: str | None = None
     links: list[Stopper] = field(default_factory=list)
@@ -59,7 +59,7 @@ class Lease:
     def times(self) -> dict[str, float]:
         """How long the client took to ask, and the job since then."""
         now = time.monotonic()
-        asked_at = now if self.asked is None else self.asked
+        asked_at = now if self.request_time is None else self.request_time
         return {"waited": asked_at - self.granted, "seconds": now - asked_at}
 
 
@@ -70,15 +70,15 @@ class Admission:
     methods may be called from any thread.
     """
 
-    def __init__(self, say: Say, die: Callable[[], None]) -> None:
-        self._say = say
-        self._die = die
+    def __init__(self, send_event: SendEvent, exit_process: Callable[[], None]) -> None:
+        self._send_event = send_event
+        self._exit = exit_process
         self.idle = IdleLinks(0)
         """Where sessions wait for their clients' next jobs."""
         self.generation = 0
         self._lock = threading.RLock()
         self._lease: Lease | None = None
-        self._taken: Grant | None = None
+        self._taken_back_grant: Grant | None = None
         self._cores: tuple[int, ...] = ()
         self._is_trimmed = False
 
@@ -105,7 +105,7 @@ class Admission:
                 self._lease = None
                 bound.end()
                 raise
-        self._say("granted", job=grant.job)
+        self._send_event("granted", job=grant.job)
 
     def revoke(self, job: str) -> None:
         """Ends a job: at once if the client has not asked, else with its connection."""
@@ -113,7 +113,7 @@ class Admission:
             lease = self._lease
             if lease is None or lease.grant.job != job:
                 return
-            if lease.asked is None:
+            if lease.request_time is None:
                 self._end(lease, "failed", error="stopped", message="it was stopped", kept=True)
             for link in lease.links:
                 link.stop()
@@ -122,9 +122,14 @@ class Admission:
         """Ends a job as `absent` unless its client has connected."""
         with self._lock:
             lease = self._lease
-            if lease is None or lease.grant.job != job or lease.links or lease.asked is not None:
+            if (
+                lease is None
+                or lease.grant.job != job
+                or lease.links
+                or lease.request_time is not None
+            ):
                 return
-            self._taken = lease.grant
+            self._taken_back_grant = lease.grant
             message = "the client did not connect at once, and others wait"
             self._end(lease, "failed", error="absent", message=message, kept=True)
 
@@ -133,9 +138,11 @@ class Admission:
         with self._lock:
             lease = self._lease
             if lease is None or lease.grant.client != client:
-                taken = self._taken
-                is_its = taken is not None and taken.client == client
-                return ClientSession(self, client, None, link, taken=taken if is_its else None)
+                taken_back = self._taken_back_grant
+                is_its = taken_back is not None and taken_back.client == client
+                return ClientSession(
+                    self, client, None, link, taken_back_grant=taken_back if is_its else None
+                )
             if link is not None:
                 lease.links.append(link)
             return ClientSession(self, client, lease, link)
@@ -170,10 +177,10 @@ class Admission:
                 if grant.phase == "fetch":
                     return None
                 message = "the weights have to be fetched first, by a job for that"
-                if lease.asked is None:
+                if lease.request_time is None:
                     self._end(lease, "failed", error="failed", message=message, kept=True)
                 return message
-            if lease.asked is not None:
+            if lease.request_time is not None:
                 return "the grant was used: a grant serves one request"
             if kind == "describe":
                 return None
@@ -189,7 +196,7 @@ class Admission:
             elif suite not in (grant.suite, None):
                 lease.refused = f"the grant is for suite {grant.suite!r}"
             else:
-                lease.asked = time.monotonic()
+                lease.request_time = time.monotonic()
                 return None
             return lease.refused
 
@@ -210,13 +217,13 @@ class Admission:
         message = shortage(error) or unquoted(f"{type(error).__name__}: {error}")
         self._end(lease, "failed", error="failed", message=message)
 
-    def short(self, error: Short) -> None:
+    def on_shortage(self, error: Short) -> None:
         """This process could not take a connection, perhaps the one of the client that has the
         grant: its job fails now, and not when nobody has come."""
         self.idle.end()
         with self._lock:
             lease = self._lease
-            if lease is not None and lease.asked is None:
+            if lease is not None and lease.request_time is None:
                 self._end(lease, "failed", error="failed", message=str(error), kept=True)
                 for link in lease.links:
                     link.stop()
@@ -247,7 +254,7 @@ class Admission:
         except Exception:
             # The thread that calls this watches memory as well: no job goes on without it.
             _log.exception("a job can be watched no more")
-            self._die()
+            self._exit()
 
     def _look(self) -> None:
         """Whether the client has let its time pass; tells of its request if the job takes a while
@@ -255,18 +262,20 @@ class Admission:
         lease, now = self._lease, time.monotonic()
         if lease is None:
             return
-        if lease.asked is None:
+        if lease.request_time is None:
             if now > lease.granted + lease.grant.grace:
                 self._give_up(lease)
-        elif not lease.is_known and now > lease.asked + min(BRIEF_SECONDS, lease.grant.seconds / 2):
+        elif not lease.is_known and now > lease.request_time + min(
+            BRIEF_SECONDS, lease.grant.seconds / 2
+        ):
             with self._lock:
                 if lease is self._lease and not lease.is_known:
                     lease.is_known = True
-                    self._say("started", job=lease.grant.job, **lease.times())
+                    self._send_event("started", job=lease.grant.job, **lease.times())
 
     def _give_up(self, lease: Lease) -> None:
         with self._lock:
-            if lease is not self._lease or lease.asked is not None:
+            if lease is not self._lease or lease.request_time is not None:
                 return
             message = lease.refused or "the client did not ask in time"
             self._end(lease, "failed", error="absent", message=message, kept=True)
@@ -281,7 +290,7 @@ class Admission:
                 try:
                     self._end(lease, "failed", error="over memory", message=message)
                 finally:
-                    self._die()
+                    self._exit()
 
     def _end(self, lease: Lease, event: str, **fields: Any) -> None:
         with self._lock:
@@ -290,7 +299,7 @@ class Admission:
             self._lease = None
             lease.bound.end()
             memory = {"peak_rss": confinement.peak_bytes(), "base_rss": lease.bound.base}
-            self._say(event, job=lease.grant.job, **fields, **memory, **lease.times())
+            self._send_event(event, job=lease.grant.job, **fields, **memory, **lease.times())
 
 
 class ClientSession:
@@ -304,7 +313,7 @@ class ClientSession:
         lease: Lease | None,
         link: Stopper | None = None,
         *,
-        taken: Grant | None = None,
+        taken_back_grant: Grant | None = None,
     ) -> None:
         self.client = client
         self.link = link
@@ -313,9 +322,9 @@ class ClientSession:
         self.threads = 1 if lease is None else len(lease.grant.cores)
         """On how many threads the session computes."""
         self._admission = admission
-        self._grant = taken if lease is None else lease.grant
+        self._grant = taken_back_grant if lease is None else lease.grant
         self._lease = lease
-        self._asked = False
+        self._has_requested = False
         self._is_done = False
         self._linger: threading.Timer | None = None
 
@@ -353,14 +362,14 @@ class ClientSession:
             self._lease = self._admission.resume(self)
         refusal = self._admission.admit(self._lease, kind, subject, suite, entry)
         if refusal is None and self._lease is not None:
-            self._asked = self._asked or kind == ASKED[self._lease.grant.phase]
+            self._has_requested = self._has_requested or kind == ASKED[self._lease.grant.phase]
         return refusal
 
-    def hear(self, kind: str, _model: str, material: str | None, report: str | None) -> None:
+    def on_event(self, kind: str, _model: str, material: str | None, report: str | None) -> None:
         """A request was served."""
         if report is not None:
             cost, layers = read_report(report, by_server=True)
-            if self._lease is not None and self._asked:
+            if self._lease is not None and self._has_requested:
                 # The protocol may call from a thread of its own.
                 with tracing.within(self._lease.grant.trace):
                     phase = "online" if kind == "inferred" else "offline"
@@ -369,11 +378,11 @@ class ClientSession:
 
     def served(self, cost: PhaseCost, material: str | None = None, *, keep: bool = False) -> None:
         """The job is done. The client has a moment to say goodbye, or may `keep` the session."""
-        if self._lease is None or not self._asked:
+        if self._lease is None or not self._has_requested:
             return
         # First, as the client's next grant may follow at once.
         if keep and self._admission.idles(self):
-            lease, self._lease, self._asked = self._lease, None, False
+            lease, self._lease, self._has_requested = self._lease, None, False
             self._admission.finished(lease, material, cost)
             self._admission.leave(self, lease)
             return
@@ -389,9 +398,9 @@ class ClientSession:
 
     def failed(self, error: PrivetError) -> bool:
         """The session failed; whether the job did with it."""
-        if self._lease is not None and self._asked:
+        if self._lease is not None and self._has_requested:
             self._admission.failed(self._lease, error)
-        return self._asked
+        return self._has_requested
 
     def over(self) -> None:
         """The session has ended."""

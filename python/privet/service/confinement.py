@@ -51,8 +51,8 @@ def keep_no_core() -> None:
     either.
     """
     _, hard = resource.getrlimit(resource.RLIMIT_CORE)
-    most = 0 if hard == 0 else 1
-    resource.setrlimit(resource.RLIMIT_CORE, (most, most))
+    limit = 0 if hard == 0 else 1
+    resource.setrlimit(resource.RLIMIT_CORE, (limit, limit))
 
 
 def pin(cores: Collection[int]) -> None:

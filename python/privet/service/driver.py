@@ -118,12 +118,12 @@ class Driver:
         self._find, self._changed, self._joined = find, changed, joined
         self._sessions: Sessions | None = None
         self._hosted: set[str] = set()
-        self._rested: set[str] = set()
+        self._parked: set[str] = set()
         self._taken_back: set[str] = set()
-        self._acted: Callable[[Action], None] = lambda action: None
-        self._ran: Callable[[CompletedJob], None] = lambda job: None
+        self._on_action: Callable[[Action], None] = lambda action: None
+        self._on_completed: Callable[[CompletedJob], None] = lambda job: None
         self._nodes: dict[str, Node] = {}
-        self._out: set[str] = set()
+        self._drained: set[str] = set()
         self._starts: dict[str, Start] = {}
         self._stops: dict[str, str] = {}
         self._removing: set[str] = set()
@@ -134,10 +134,12 @@ class Driver:
         self._closed = False
         self._fault: BaseException | None = None
 
-    def observe(self, acted: Callable[[Action], None], ran: Callable[[CompletedJob], None]) -> None:
-        """From now on, `acted` is called with each action as it is carried out, `ran` with each job
-        that is over. Both must be quick."""
-        self._acted, self._ran = acted, ran
+    def set_observers(
+        self, on_action: Callable[[Action], None], on_completed: Callable[[CompletedJob], None]
+    ) -> None:
+        """From now on, `on_action` is called with each action as it is carried out, `on_completed`
+        with each job that is over. Both must be quick."""
+        self._on_action, self._on_completed = on_action, on_completed
 
     def set_sessions(self, sessions: Sessions) -> None:
         """From now on, `sessions` runs the jobs of sessions."""
@@ -161,34 +163,34 @@ class Driver:
         self._wake.set()
         return is_cancelled
 
-    def present(self, client: str, present: bool) -> None:
+    def client_present(self, client: str, is_present: bool) -> None:
         """A client came or left that would make material ahead."""
-        self.scheduler.client_present(self.clock(), client, present)
+        self.scheduler.client_present(self.clock(), client, is_present)
         self._wake.set()
 
-    def listens(self, client: str, listens: bool) -> None:
+    def client_listens(self, client: str, is_listening: bool) -> None:
         """A client began or ceased to wait for updates of its jobs."""
-        self.scheduler.client_listens(self.clock(), client, listens)
+        self.scheduler.client_listens(self.clock(), client, is_listening)
         self._wake.set()
 
-    def heard(self, client: str) -> None:
+    def client_polled(self, client: str) -> None:
         """A client calls for updates of its jobs."""
-        if self.scheduler.client_heard(self.clock(), client):
+        if self.scheduler.client_polled(self.clock(), client):
             self._wake.set()
 
-    def waits(self, party: str, waits: bool) -> None:
+    def party_waits(self, party: str, is_waiting: bool) -> None:
         """A party of sessions began or ceased to wait for its next job."""
-        self.scheduler.party_waits(self.clock(), party, waits)
+        self.scheduler.party_waits(self.clock(), party, is_waiting)
         self._wake.set()
 
-    def rest(self, start: Start, outcome: Outcome, began: float) -> None:
+    def park(self, start: Start, outcome: Outcome, began: float) -> None:
         """A job that began then has done its work, and from now on only keeps its memory."""
         now = self.clock()
         key = Key(start.model, start.suite, start.batch, start.phase)
         usage = Usage(outcome.seconds, outcome.memory, cores=len(start.cores))
-        self.scheduler.rest(now, start.job, self._estimates.measured(key, usage))
-        self._rested.add(start.job)
-        self._ran(CompletedJob(start, outcome, began, now))
+        self.scheduler.park(now, start.job, self._estimates.measured(key, usage))
+        self._parked.add(start.job)
+        self._on_completed(CompletedJob(start, outcome, began, now))
         self._wake.set()
 
     def set_aside(self, machine: str, memory: int) -> bool:
@@ -201,7 +203,7 @@ class Driver:
     def drain_machine(self, name: str) -> None:
         """Takes a machine out once what it has begun is over; others go on. Nothing happens to one
         that is out already. Raises `Misuse` if it cannot be taken out, as the scheduler says."""
-        if name in self._out:
+        if name in self._drained:
             return
         self.scheduler.drain_machine(self.clock(), name)
         _log.warning("machine is being drained", extra={"machine": name})
@@ -227,7 +229,7 @@ class Driver:
         self.scheduler.stock_found(self.clock(), entry.id, stream, machine, entry.bytes, age)
         self._wake.set()
 
-    def known(self, machine: str) -> set[str]:
+    def known_material(self, machine: str) -> set[str]:
         """What is known of a machine's material: unused, in use, or being removed."""
         return self.scheduler.material.names(machine) | self._removing
 
@@ -256,7 +258,7 @@ class Driver:
         """A machine is there; a `reserved` one is none of the executor's, and for sessions only."""
         entries = [] if reserved else await self._executor.material(node.name)
         self._nodes[node.name] = node
-        self._out.discard(node.name)
+        self._drained.discard(node.name)
         machine = Machine(node.name, len(node.cores), node.memory, reserved)
         self.scheduler.machine_joined(self.clock(), machine)
         self._joined(node, entries)
@@ -270,14 +272,14 @@ class Driver:
                 self._wake.clear()
                 for action in self.scheduler.decide(self.clock()):
                     self._do(action)
-                await self._rest()
+                await self._wait_for_work()
                 if self._fault is not None:
                     raise self._fault
                 if watch.done() and not self._closed:
                     await watch
         finally:
             watch.cancel()
-            self._silence()
+            self._cancel_alarm()
 
     async def drained(self) -> None:
         """Waits until everything has ended; `drain` first."""
@@ -290,21 +292,21 @@ class Driver:
         self._wake.set()
         await self._tasks.cancel()
 
-    async def _rest(self) -> None:
+    async def _wait_for_work(self) -> None:
         due = self.scheduler.next_event_at()
         if due is not None and due < self._alarm_at:
             # One that is set for an earlier time stays: when it rings, the next one is set.
-            self._silence()
+            self._cancel_alarm()
             seconds = max(0.0, due - self.clock())
-            self._alarm = asyncio.get_running_loop().call_later(seconds, self._ring)
+            self._alarm = asyncio.get_running_loop().call_later(seconds, self._on_alarm)
             self._alarm_at = due
         await self._wake.wait()
 
-    def _ring(self) -> None:
+    def _on_alarm(self) -> None:
         self._alarm_at = math.inf
         self._wake.set()
 
-    def _silence(self) -> None:
+    def _cancel_alarm(self) -> None:
         if self._alarm is not None:
             self._alarm.cancel()
         self._alarm_at = math.inf
@@ -340,10 +342,10 @@ class Driver:
             self.remove(action.material, action.machine)
         elif isinstance(action, Drained):
             self._nodes.pop(action.machine, None)
-            self._out.add(action.machine)
+            self._drained.add(action.machine)
             _log.warning("machine drained", extra={"machine": action.machine})
             self._background(self._executor.release(action.machine))
-        self._acted(action)
+        self._on_action(action)
 
     async def _job(self, start: Start) -> None:
         began = self.clock()
@@ -369,7 +371,7 @@ class Driver:
             # No worker came up, or the material went meanwhile: it starts again from a fresh entry.
             return Outcome(start.job, "crashed", str(error), start.material)
         finally:
-            if job is not None and job.go.pop(start.job, None) is not None:
+            if job is not None and job.leases.pop(start.job, None) is not None:
                 self._changed(job, quietly=True)
 
     async def _carry_out(self, start: Start, job: Job | None) -> Outcome:
@@ -386,12 +388,12 @@ class Driver:
             )
         grant = self._grant(start, node, job)
         running = await self._executor.run(grant)
-        let_go = start.job not in self._stops and running.port != 0
-        if let_go:
-            self._let_go(start, job, grant, running)
+        is_published = start.job not in self._stops and running.port != 0
+        if is_published:
+            self._publish_lease(start, job, grant, running)
         elif start.job in self._stops:
             await self._executor.stop(start.job)
-        alarm = asyncio.get_running_loop().call_later(LATE_SECONDS, self._attend, running)
+        alarm = asyncio.get_running_loop().call_later(LATE_SECONDS, self._watch_start, running)
         try:
             outcome = await running.outcome()
         finally:
@@ -400,15 +402,15 @@ class Driver:
             # It could not be taken back: its client had connected.
             self._taken_back.discard(start.job)
         lapsed = outcome.failure in ("absent", "stopped") and start.job not in self._taken_back
-        if let_go and lapsed and not outcome.seconds:
+        if is_published and lapsed and not outcome.seconds:
             self.scheduler.client_lapsed(self.clock(), start.client)
-        if let_go and outcome.kept and grant.material is not None:
+        if is_published and outcome.keeps_material and grant.material is not None:
             # Its client was told to come and did not: perhaps it has lost its half of the entry.
-            outcome = replace(outcome, kept=False)
+            outcome = replace(outcome, keeps_material=False)
             self.remove(grant.material, grant.machine)
         return outcome
 
-    def _attend(self, running: Running) -> None:
+    def _watch_start(self, running: Running) -> None:
         """A job has not ended soon: it works, or its client has not come."""
 
         async def attend() -> None:
@@ -430,7 +432,7 @@ class Driver:
             _phase(start, job),
             start.client,
             job.version.program.program_hash,
-            job.asked.label,
+            job.choice.label,
             start.machine,
             tuple(node.cores[index] for index in start.cores),
             start.memory,
@@ -446,9 +448,9 @@ class Driver:
         halved = grace / (1 << min(self.scheduler.lapses(client), 10))
         return min(grace, max(LEAST_GRACE, halved))
 
-    def _let_go(self, start: Start, job: Job, grant: Grant, running: Running) -> None:
+    def _publish_lease(self, start: Start, job: Job, grant: Grant, running: Running) -> None:
         """Tells the client that it may come."""
-        job.go[start.job] = WorkerLease(
+        job.leases[start.job] = WorkerLease(
             start.job,
             grant.phase,
             running.host,
@@ -473,8 +475,8 @@ class Driver:
         self._hosted.discard(start.job)
         taken_back = start.job in self._taken_back
         self._taken_back.discard(start.job)
-        if start.job in self._rested:
-            self._rested.discard(start.job)
+        if start.job in self._parked:
+            self._parked.discard(start.job)
             self.scheduler.finished(now, start.job)
             self._wake.set()
             return
@@ -489,8 +491,8 @@ class Driver:
             rerun = outcome.failure in RERUN or (taken_back and outcome.failure == "absent")
             rerun = rerun and stopped is None
             why = stopped or _reason(outcome)
-            self.scheduler.failed(now, start.job, why, rerun, outcome.kept)
-        self._ran(completed_job)
+            self.scheduler.failed(now, start.job, why, rerun, outcome.keeps_material)
+        self._on_completed(completed_job)
         self._wake.set()
 
     def _background(self, work: Awaitable[None]) -> None:

@@ -24,7 +24,7 @@ from privet.service.estimates import Estimates
 from privet.service.jobs import Job, Jobs
 from privet.service.metrics import Metrics
 from privet.service.records import JobRun, Records
-from privet.service.timeline import Done, Monitor, Timeline, phase_of
+from privet.service.timeline import CompletedRequest, Monitor, Timeline, phase_of
 
 _log = logging.getLogger(__name__)
 
@@ -66,11 +66,11 @@ class EventRecorder:
         self._jobs.add(job)
         self._records.submitted(job)
         if self._audit is not None:
-            mode = json.loads(job.asked.mode.text)
+            mode = json.loads(job.choice.mode.text)
             subject = {"model": job.version.key, "program": job.version.program.program_hash}
             fields = {"client": job.client, "kind": job.kind, **subject, "mode": mode}
             self._audit.write("asked", job=job.id, **fields, samples=job.samples)
-        self._metrics.submitted(job.kind, job.version.key, job.asked.label)
+        self._metrics.submitted(job.kind, job.version.key, job.choice.label)
         if notice is not None and notice.state == "prepared":
             self.close(notice, f"used by {job.id}")
         elif notice is not None:
@@ -104,17 +104,17 @@ class EventRecorder:
                 job.waited = time.time() - job.created
                 self._metrics.waited(action.model, job.waited)
 
-    def ran(self, ran: CompletedJob) -> None:
+    def on_completed(self, completed_job: CompletedJob) -> None:
         """A job is over."""
-        start, outcome = ran.start, ran.outcome
-        run = self._run(ran)
-        self._records.ran(run)
+        start, outcome = completed_job.start, completed_job.outcome
+        run = self._run(completed_job)
+        self._records.add_run(run)
         self._timeline.add(run)
         phase = run.phase
-        self._metrics.ran(phase, start.model, start.suite, outcome.seconds, outcome.failure)
+        self._metrics.add_job(phase, start.model, start.suite, outcome.seconds, outcome.failure)
         if outcome.cost is not None:
-            self._metrics.sent(phase, "client", outcome.cost.bytes_client)
-            self._metrics.sent(phase, "server", outcome.cost.bytes_server)
+            self._metrics.add_bytes(phase, "client", outcome.cost.bytes_client)
+            self._metrics.add_bytes(phase, "server", outcome.cost.bytes_server)
         row = self._estimates.row(Key(start.model, start.suite, start.batch, start.phase))
         if outcome.failure is None and row is not None:
             self._records.keep_profile(row)
@@ -181,7 +181,7 @@ class EventRecorder:
             self._audit.write("ended", job=job.id, outcome=job.outcome, reason=job.reason)
         self._metrics.ended(job.kind, job.version.key, job.outcome, seconds)
         if job.kind == "request" and job.outcome == "done":
-            self._monitor.add(Done(job.ended, seconds, job.waited or 0.0))
+            self._monitor.add(CompletedRequest(job.ended, seconds, job.waited or 0.0))
         extra = {"job": job.id, "kind": job.kind, "model": job.version.name}
         extra |= {"client": job.client[:16], "outcome": job.outcome, "reason": job.reason}
         extra |= tracing.ids(job.trace)

@@ -100,8 +100,8 @@ class Handler(RequestHandler):
     def log_exception(self, *_args: Any, **fields: Any) -> None:
         """Tells where a connection broke off, and not what came there."""
         error = fields.get("exc_info")
-        where = trace(error) if isinstance(error, BaseException) else []
-        _log.info("a connection broke off", extra={"trace": where})
+        frames = trace(error) if isinstance(error, BaseException) else []
+        _log.info("a connection broke off", extra={"trace": frames})
 
     def handle_error(
         self,

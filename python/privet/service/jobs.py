@@ -15,7 +15,7 @@ from itertools import takewhile
 from typing import Any, Literal
 
 from privet import tracing
-from privet.service.repository import Asked, Version
+from privet.service.repository import SuiteChoice, Version
 
 Kind = Literal["notice", "request", "ahead", "session", "fetch"]
 """An advance notice, a request for an inference, material that the service offers to make, the
@@ -73,7 +73,7 @@ class Job:
     client: str
     kind: Kind
     version: Version
-    asked: Asked
+    choice: SuiteChoice
     samples: int
     notice: str | None
     created: float
@@ -87,7 +87,7 @@ class Job:
     sequence: int = 0
     notable: int = 0
     trace: str | None = field(default_factory=tracing.current)
-    go: dict[str, WorkerLease] = field(default_factory=dict)
+    leases: dict[str, WorkerLease] = field(default_factory=dict)
 
     @property
     def is_open(self) -> bool:
@@ -105,13 +105,13 @@ class Job:
             "model": self.version.model,
             "version": self.version.number,
             "program": self.version.program.program_hash,
-            **self.asked.facts,
+            **self.choice.facts,
             "calibration": self.version.program.calibration,
             "samples": self.samples,
             "notice": self.notice,
             "state": self.state,
             "done": self.done,
-            "go": [go.document() for go in self.go.values()],
+            "go": [lease.document() for lease in self.leases.values()],
             "outcome": self.outcome,
             "reason": self.reason,
             "sequence": self.sequence,
@@ -134,7 +134,7 @@ class Jobs:
         self._notable: dict[str, int] = defaultdict(int)
         # The calls of each client that wait, and how each is ended.
         self._waiting: dict[str, dict[asyncio.Event, Callable[[], None]]] = defaultdict(dict)
-        self._left = False
+        self._is_closing = False
 
     def add(self, job: Job) -> None:
         """Adds a job; its client is told of it."""
@@ -161,7 +161,7 @@ class Jobs:
     def find(self, id: str) -> Job | None:
         return self._jobs.get(id)
 
-    def mine(self, client: str, id: str) -> Job | None:
+    def of_client(self, client: str, id: str) -> Job | None:
         """A client's own job by its id; None also for another client's."""
         return self._clients[client].get(id) if client in self._clients else None
 
@@ -224,19 +224,19 @@ class Jobs:
         """How often a client's jobs have changed."""
         return self._sequences.get(client, 0)
 
-    def updates(self, client: str, seen: int) -> list[Job]:
-        """A client's jobs that changed after `seen`, in that order; all that live if `seen` is of
-        another life of the service."""
-        if seen > self.sequence(client):
+    def updates(self, client: str, after: int) -> list[Job]:
+        """A client's jobs that changed after number `after`, in that order; all that live if it is
+        of another life of the service."""
+        if after > self.sequence(client):
             return self.live_of(client)
         latest = reversed(self._clients.get(client, {}).values())
-        return list(takewhile(lambda job: job.sequence > seen, latest))[::-1]
+        return list(takewhile(lambda job: job.sequence > after, latest))[::-1]
 
-    def _is_notable(self, client: str, seen: int, id: str | None) -> bool:
+    def _is_notable(self, client: str, after: int, id: str | None) -> bool:
         if id is None:
-            return self._notable.get(client, 0) > seen
-        job = self.mine(client, id)
-        return job is not None and job.notable > seen
+            return self._notable.get(client, 0) > after
+        job = self.of_client(client, id)
+        return job is not None and job.notable > after
 
     def waiting(self, client: str) -> int:
         """How many calls of a client wait for updates."""
@@ -244,21 +244,21 @@ class Jobs:
 
     def leave(self) -> None:
         """Lets go of all who wait, now and later."""
-        self._left = True
+        self._is_closing = True
         for events in self._waiting.values():
             for event in events:
                 event.set()
 
-    def let_call(self, client: str) -> None:
+    def end_polls(self, client: str) -> None:
         """Ends a client's calls that wait, as if their time was over: it calls again if it is
         there."""
         for end in self._waiting.get(client, {}).values():
             end()
 
-    async def wait(self, client: str, seen: int, seconds: float, id: str | None = None) -> None:
-        """Waits until a job of the client, or its job `id`, has changed after `seen` in a way that
-        it can act on; not at all if `seen` is of another life of the service."""
-        if seen > self.sequence(client):
+    async def wait(self, client: str, after: int, seconds: float, id: str | None = None) -> None:
+        """Waits until a job of the client, or its job `id`, has changed after number `after` in a
+        way that it can act on; not at all if that is of another life of the service."""
+        if after > self.sequence(client):
             return
         event, over = asyncio.Event(), False
 
@@ -270,7 +270,7 @@ class Jobs:
         alarm = asyncio.get_running_loop().call_later(seconds, end)
         self._waiting[client][event] = end
         try:
-            while not (self._left or over or self._is_notable(client, seen, id)):
+            while not (self._is_closing or over or self._is_notable(client, after, id)):
                 event.clear()
                 await event.wait()
         finally:

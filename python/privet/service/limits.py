@@ -54,7 +54,7 @@ class Bucket:
     def __init__(self, rate: float, size: float, now: float) -> None:
         self._rate = rate
         self._size = size
-        self._left = size
+        self._tokens = size
         self._at = now
 
     def take(self, now: float, count: float = 1.0) -> float:
@@ -64,15 +64,15 @@ class Bucket:
         """
         self.charge(now, 0.0)
         count = min(count, self._size)
-        if self._left >= count:
-            self._left -= count
+        if self._tokens >= count:
+            self._tokens -= count
             return 0.0
-        return (count - self._left) / self._rate
+        return (count - self._tokens) / self._rate
 
     def charge(self, now: float, count: float) -> None:
         """Takes tokens for what was given already, also such that are not there yet: nothing more
         is given until they have come."""
-        self._left = min(self._size, self._left + (now - self._at) * self._rate) - count
+        self._tokens = min(self._size, self._tokens + (now - self._at) * self._rate) - count
         self._at = now
 
 
@@ -107,28 +107,28 @@ class Buckets:
 
 @dataclass(frozen=True)
 class LimitReached:
-    """Why there is no place for a further job: `own` if the client has its share, else all have.
+    """Why there is no place for a further job: `is_own` if the client has its share, else all have.
     `reason` is a word for metrics."""
 
     text: str
-    own: bool
+    is_own: bool
 
     @property
     def reason(self) -> str:
         """A word for metrics and programs."""
-        return "queue" if self.own else "full"
+        return "queue" if self.is_own else "full"
 
     def __str__(self) -> str:
         return self.text
 
 
-def limit_reached(jobs: Jobs, client: str, version: Version, most: int) -> LimitReached | None:
-    """Looks whether a client may have a further job of a version where all may have `most`."""
+def limit_reached(jobs: Jobs, client: str, version: Version, maximum: int) -> LimitReached | None:
+    """Looks whether a client may have a further job of a version where all may have `maximum`."""
     limits, open_jobs = version.config.limits, jobs.count_open(version.model, client)
     if open_jobs >= limits.queued_per_client:
-        return LimitReached(f"you have {open_jobs} jobs of {version.model} already", own=True)
-    if jobs.count_open() >= most or jobs.count_open(version.model) >= limits.queued:
-        return LimitReached("the queue is full: try again later", own=False)
+        return LimitReached(f"you have {open_jobs} jobs of {version.model} already", is_own=True)
+    if jobs.count_open() >= maximum or jobs.count_open(version.model) >= limits.queued:
+        return LimitReached("the queue is full: try again later", is_own=False)
     return None
 
 
@@ -146,10 +146,10 @@ class ActiveClients:
 
     def __init__(
         self,
-        changed: Callable[[str, bool], None],
-        heard: Callable[[str], None] = lambda client: None,
+        on_change: Callable[[str, bool], None],
+        on_poll: Callable[[str], None] = lambda client: None,
     ) -> None:
-        self._changed, self._heard = changed, heard
+        self._on_change, self._on_poll = on_change, on_poll
         self._waiting: Counter[str] = Counter()
         # When those leave who do not wait. Each client in here has one alarm, also while it waits
         # again: clients come and go far more often than they leave.
@@ -159,8 +159,8 @@ class ActiveClients:
     def of(self, client: str) -> Iterator[None]:
         """The client is present while this is open."""
         if client not in self._leaving and not self._waiting[client]:
-            self._changed(client, True)
-        self._heard(client)
+            self._on_change(client, True)
+        self._on_poll(client)
         self._waiting[client] += 1
         try:
             yield
@@ -182,4 +182,4 @@ class ActiveClients:
             loop.call_at(due, self._look, client)
         else:
             del self._leaving[client]
-            self._changed(client, False)
+            self._on_change(client, False)

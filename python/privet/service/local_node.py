@@ -28,53 +28,53 @@ class LocalNode:
         self._executor = executor
         self._driver = driver
         self._apart: Node | None = None
-        self._taken: dict[str, int] = {}
+        self._reserved: dict[str, int] = {}
 
     @property
     def name(self) -> str:
         """How schedules call it."""
-        return self._executor.here() or APART
+        return self._executor.local_machine() or APART
 
     def is_apart(self, node: Node) -> bool:
         """Whether a machine is this one, and none of the executor's."""
         return node is self._apart
 
-    async def take(self, version: Version) -> None:
+    async def reserve(self, version: Version) -> None:
         """Sets aside what a version's process holds; waits until no job has it. Raises `Misuse`
         with the figure if it leaves no room for a client."""
         plan = version.plan or {}
         model_bytes = int(plan["memory_bytes_model"])
         client = int(HEADROOM * (plan["memory_bytes_keys"] + plan["memory_bytes_working"]))
-        left = (await self._node()).memory - sum(self._taken.values())
-        if model_bytes + client > left:
+        available = (await self._node()).memory - sum(self._reserved.values())
+        if model_bytes + client > available:
             raise Misuse(
                 f"serving {version.name} takes about {model_bytes / 1e6:.0f} MB and "
-                f"{client / 1e6:.0f} MB for a client, more than the {left / 1e6:.0f} MB that are "
-                "left: raise --memory, or serve less"
+                f"{client / 1e6:.0f} MB for a client, more than the {available / 1e6:.0f} MB that "
+                "are left: raise --memory, or serve less"
             )
-        self._taken[version.key] = model_bytes
+        self._reserved[version.key] = model_bytes
         free = not self._is_lent() or self._driver.set_aside(self.name, model_bytes)
         while not free:
             await asyncio.sleep(GLANCE_SECONDS)
             free = self._driver.set_aside(self.name, 0)
 
-    def give(self, version: Version) -> None:
+    def release(self, version: Version) -> None:
         """The version's process is gone."""
-        model_bytes = self._taken.pop(version.key, 0)
+        model_bytes = self._reserved.pop(version.key, 0)
         if self._is_lent():
             self._driver.set_aside(self.name, -model_bytes)
 
     def joined(self, node: Node) -> None:
         """A machine runs jobs from now on; if it is this one, not in what was taken before."""
         if node.name == self.name:
-            self._driver.set_aside(node.name, sum(self._taken.values()))
+            self._driver.set_aside(node.name, sum(self._reserved.values()))
 
     def _is_lent(self) -> bool:
         return any(node.name == self.name for node in self._driver.nodes)
 
     async def _node(self) -> Node:
         for node in self._executor.machines():
-            if node.name == self._executor.here():
+            if node.name == self._executor.local_machine():
                 return node
         if self._apart is None:
             cores = tuple(usable_cores())

@@ -59,7 +59,7 @@ class Reconciliation:
         """Takes in what jobs left whose processes died before they reported it, and gives up what
         was deleted on disk; to be called now and then."""
         for node in self._executor.machines():
-            known_ids = self._driver.known(node.name)
+            known_ids = self._driver.known_material(node.name)
             try:
                 entries = await self._executor.material(node.name)
             except (PrivetError, OSError) as error:

@@ -13,7 +13,7 @@ from prometheus_client.metrics_core import Metric
 from prometheus_client.registry import Collector
 
 from privet.scheduler import Snapshot
-from privet.service.timeline import phase_of, shown
+from privet.service.timeline import model_name, phase_of
 
 Labelled = TypeVar("Labelled", Counter, Histogram)
 
@@ -75,7 +75,7 @@ class _Gauges(Collector):
             "privet_stock", "Material entries that lie ready", labels=["model", "suite"]
         )
         for (model, suite), count in counts.items():
-            family.add_metric([shown(model), suite], count)
+            family.add_metric([model_name(model), suite], count)
         return family
 
 
@@ -120,31 +120,33 @@ class Metrics:
 
     def submitted(self, kind: str, model: str, suite: str) -> None:
         """A notice or a request was admitted."""
-        _child(self._submitted, kind, shown(model), suite).inc()
+        _child(self._submitted, kind, model_name(model), suite).inc()
 
     def waited(self, model: str, seconds: float) -> None:
         """A request's first inference has started."""
-        _child(self._wait, shown(model)).observe(seconds)
+        _child(self._wait, model_name(model)).observe(seconds)
 
     def ended(self, kind: str, model: str, outcome: str, seconds: float) -> None:
         """A notice or a request has ended."""
         _child(self._ended, kind, outcome).inc()
         if kind == "request" and outcome == "done":
-            _child(self._delay, shown(model)).observe(seconds)
+            _child(self._delay, model_name(model)).observe(seconds)
 
-    def ran(self, phase: str, model: str, suite: str, seconds: float, failure: str | None) -> None:
+    def add_job(
+        self, phase: str, model: str, suite: str, seconds: float, failure: str | None
+    ) -> None:
         """A job has ended."""
         _child(self._jobs, phase, failure or "none").inc()
         if failure is None:
-            _child(self._job_seconds, phase, shown(model), suite).observe(seconds)
+            _child(self._job_seconds, phase, model_name(model), suite).observe(seconds)
 
-    def sent(self, phase: str, sender: str, count: int) -> None:
+    def add_bytes(self, phase: str, sender: str, count: int) -> None:
         """A job's bytes."""
         _child(self._job_bytes, phase, sender).inc(count)
 
     def material(self, model: str, fate: str, count: int = 1) -> None:
         """Material entries were `made`, `used`, `found`, `expired` or `lost`."""
-        _child(self._material, shown(model), fate).inc(count)
+        _child(self._material, model_name(model), fate).inc(count)
 
     def render(self) -> tuple[bytes, str]:
         """The text, and its content type."""

@@ -49,15 +49,15 @@ _LINE_BYTES = 2**24
 _log = logging.getLogger(__name__)
 
 Streams = tuple[asyncio.StreamReader, asyncio.StreamWriter]
-Hear = Callable[["ModelServer", dict[str, Any] | None], None]
+OnEvent = Callable[["ModelServer", dict[str, Any] | None], None]
 """Hears what a model server's process says, and (None) that it has ended. Must be quick."""
 
 
 class ModelServers:
     """A model server for each version in suite `ckks`; `hear` gets what their processes say."""
 
-    def __init__(self, node: LocalNode, hear: Hear) -> None:
-        self._node, self._hear = node, hear
+    def __init__(self, node: LocalNode, on_event: OnEvent) -> None:
+        self._node, self._on_event = node, on_event
         self._model_servers: dict[str, ModelServer] = {}
 
     async def open(self, version: Version) -> None:
@@ -65,21 +65,21 @@ class ModelServers:
         does not fit the memory."""
         if version.key in self._model_servers:
             return
-        await self._node.take(version)
+        await self._node.reserve(version)
         try:
-            model_server = ModelServer(version, self._hear)
+            model_server = ModelServer(version, self._on_event)
             await model_server.start()
         except BaseException:
-            self._node.give(version)
+            self._node.release(version)
             raise
         self._model_servers[version.key] = model_server
 
-    async def shut(self, version: Version) -> None:
+    async def close_version(self, version: Version) -> None:
         """Ends the version's process, with its sessions."""
         model_server = self._model_servers.pop(version.key, None)
         if model_server is not None:
             await model_server.close()
-            self._node.give(version)
+            self._node.release(version)
 
     def find(self, version: Version) -> ModelServer | None:
         return self._model_servers.get(version.key)
@@ -94,10 +94,10 @@ class ModelServer:
     """A version's process (None while there is none), started again if it dies. `seconds` is about
     what evaluating one group of samples takes it on one core."""
 
-    def __init__(self, version: Version, hear: Hear) -> None:
+    def __init__(self, version: Version, on_event: OnEvent) -> None:
         self.version = version
         self.seconds = 0.0
-        self._hear = hear
+        self._on_event = on_event
         self._folder = Path(tempfile.mkdtemp(prefix="privet-"))
         self.process: asyncio.subprocess.Process | None = None
         self._reading: asyncio.Task[None] | None = None
@@ -171,10 +171,10 @@ class ModelServer:
         try:
             async for line in lines:
                 event = json.loads(line)
-                self._hear(self, event)
+                self._on_event(self, event)
                 self._note(event)
         finally:
-            self._hear(self, None)
+            self._on_event(self, None)
 
     def _note(self, event: dict[str, Any]) -> None:
         fields = {"model": self.version.name, "client": str(event.get("client", ""))[:16]}

@@ -61,7 +61,7 @@ class Offers:
         if not is_needed and self._retired.pop(version.key, None) is not None:
             self._by_key.pop(version.key, None)
             if version.in_sessions:
-                await self._model_servers.shut(version)
+                await self._model_servers.close_version(version)
             elif not self._has_program(version.program.program_hash):
                 await self._executor.withdraw(version.program.program_hash)
             _log.info("version withdrawn", extra={"model": version.name})

@@ -218,7 +218,7 @@ class Records:
                 job.version.model,
                 job.version.number,
                 job.version.program.program_hash,
-                job.asked.label,
+                job.choice.label,
                 job.samples,
                 job.notice,
                 job.created,
@@ -233,7 +233,7 @@ class Records:
             (job.ended, job.outcome, job.reason, json.dumps(job.document()), job.id),
         )
 
-    def ran(self, run: JobRun) -> None:
+    def add_run(self, run: JobRun) -> None:
         """Writes down a run."""
         self._write_soon(_RAN, {**asdict(run), "cores": ",".join(map(str, run.cores))})
 
@@ -266,11 +266,11 @@ class Records:
         the same kind has come until then: each run changes it a little."""
         self._profiles[tuple(row[name] for name in PROFILE_KEY)] = row
 
-    def runs(self, since: float, most: int = 2000) -> list[JobRun]:
+    def runs(self, since: float, limit: int = 2000) -> list[JobRun]:
         """The latest runs that ended after `since`, the oldest first."""
         self.catch_up()
         rows = self._base.execute(
-            "SELECT * FROM runs WHERE ended > ? ORDER BY ended DESC LIMIT ?", (since, most)
+            "SELECT * FROM runs WHERE ended > ? ORDER BY ended DESC LIMIT ?", (since, limit)
         ).fetchall()
         return [_run(row) for row in reversed(rows)]
 

@@ -187,10 +187,10 @@ def described(kind: Kind, about: str) -> dict[str, Any]:
     return {"kind": kind, "about": about}
 
 
-def read(into: type[T], document: Any, where: str) -> T:
+def read(into: type[T], document: Any, source: str) -> T:
     """The dataclass `into` from a TOML table or a JSON object; null means left out. Raises `Misuse`
-    that names `where`, the field, what is wrong with it, and what is possible."""
-    start = f"{where}: " if where else ""
+    that names `source`, the field, what is wrong with it, and what is possible."""
+    start = f"{source}: " if source else ""
     if not isinstance(document, Mapping):
         raise Misuse(f"{start}an object with named fields is needed")
     if not document:
@@ -209,7 +209,7 @@ def read(into: type[T], document: Any, where: str) -> T:
         try:
             parsed = entry.kind.read(value)
         except ValueError as error:
-            raise Misuse(f"{start}{name} is {_shown(value)}; possible: {error}") from error
+            raise Misuse(f"{start}{name} is {_abbreviated(value)}; possible: {error}") from error
         if field == name:
             values[name] = parsed
         else:
@@ -296,6 +296,6 @@ def _toml(value: Any) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _shown(value: Any) -> str:
+def _abbreviated(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -148,7 +148,7 @@ class Service:
             joined=self._joined,
         )
         self._local_node = LocalNode(executor, self.driver)
-        self.model_servers = ModelServers(self._local_node, self._hear)
+        self.model_servers = ModelServers(self._local_node, self._on_event)
         self._offers = Offers(executor, self.jobs, self.model_servers)
         self._reconciliation = Reconciliation(
             executor, self.driver, self._offers.of_program, self.metrics
@@ -157,8 +157,8 @@ class Service:
         self.repository = Repository(
             settings.models, build, self._offers.offer, self._retire, dealer=dealer
         )
-        self.presence = ActiveClients(self.driver.present)
-        self.listening = ActiveClients(self.driver.listens, self.driver.heard)
+        self.presence = ActiveClients(self.driver.client_present)
+        self.listening = ActiveClients(self.driver.client_listens, self.driver.client_polled)
         self.epoch = time.time() - self.driver.clock()
         self._recorder = EventRecorder(
             self.jobs,
@@ -172,7 +172,7 @@ class Service:
             self._ended,
             self.audit,
         )
-        self.driver.observe(self._tell, self._recorder.ran)
+        self.driver.set_observers(self._on_action, self._recorder.on_completed)
         self.sessions = Sessions(
             self.driver,
             self.jobs,
@@ -213,9 +213,9 @@ class Service:
             follow = group.create_task(self._follow())
             prune = group.create_task(self._prune())
             sweep = group.create_task(self._sweep())
-            expel = group.create_task(self._expel())
+            ending = group.create_task(self._end_refused())
             await self.driver.run()
-            expel.cancel()
+            ending.cancel()
             follow.cancel()
             prune.cancel()
             sweep.cancel()
@@ -274,7 +274,7 @@ class Service:
                 self.audit.catch_up()
             await self._reconciliation.sweep()
 
-    async def _expel(self) -> None:
+    async def _end_refused(self) -> None:
         """Ends jobs and sessions of clients whose certificates were revoked meanwhile."""
         refuses = self.settings.revoked.refuses
         while True:
@@ -282,7 +282,7 @@ class Service:
             for job in self.jobs.live():
                 if why := refuses(job.client):
                     self.cancel(job, why)
-            self.sessions.expel(refuses)
+            self.sessions.end_refused(refuses)
 
     async def _prune(self) -> None:
         while True:
@@ -329,7 +329,7 @@ class Service:
         """A client's own material for a version, by the label of the suite."""
         return Counter(entry.stream.suite for entry in self._unused(client, version))
 
-    def asked(self, client: str, version: Version) -> int:
+    def requested_count(self, client: str, version: Version) -> int:
         """How many of them the client asked for; the service made the others ahead."""
         return sum(not entry.ahead for entry in self._unused(client, version))
 
@@ -351,7 +351,7 @@ class Service:
         fetch = isinstance(body, RequestBody) and body.fetch
         unprepared = body.unprepared if isinstance(body, RequestBody) else False
         choice = (
-            announced.asked
+            announced.choice
             if announced and not body.wish
             else version.ask(body.wish, unprepared=unprepared)
         )
@@ -383,7 +383,7 @@ class Service:
             time.time(),
             body.key,
         )
-        most = version.config.limits.timeout
+        max_timeout = version.config.limits.timeout
         deadline = body.deadline if isinstance(body, RequestBody) else None
         submission = Submission(
             job.id,
@@ -393,7 +393,7 @@ class Service:
             answers,
             not request,
             announced.id if announced else None,
-            min(body.timeout or most, most),
+            min(body.timeout or max_timeout, max_timeout),
             None if deadline is None else self.driver.clock() + deadline,
             only=None if choice.load is None else Phase.ON,
             ready=isinstance(body, RequestBody) and body.ready,
@@ -454,7 +454,7 @@ class Service:
 
     def _notice(self, client: str, id: str) -> Job | None:
         """The notice that a request names; None if it came to nothing with an earlier process."""
-        announced = self.jobs.mine(client, id)
+        announced = self.jobs.of_client(client, id)
         if announced is None and self.records.past(client, id) is None:
             raise Refused(Why.UNKNOWN_NOTICE, f"there is no notice {id}")
         return announced
@@ -475,17 +475,17 @@ class Service:
         self.driver.give_up([entry.material for entry in self._unused(None, version)])
         await self._offers.withdraw(version)
 
-    def _tell(self, action: Action) -> None:
+    def _on_action(self, action: Action) -> None:
         self._recorder.on_action(action)
         if isinstance(action, Ended):
-            self.sessions.ended(action)
+            self.sessions.on_ended(action)
         elif isinstance(action, Start):
-            self.sessions.started(action)
+            self.sessions.on_start(action)
         elif isinstance(action, Probe):
-            self.jobs.let_call(action.client)
+            self.jobs.end_polls(action.client)
 
-    def _hear(self, model_server: ModelServer, event: dict[str, Any] | None) -> None:
-        self.sessions.hear(model_server, event)
+    def _on_event(self, model_server: ModelServer, event: dict[str, Any] | None) -> None:
+        self.sessions.on_event(model_server, event)
 
     def _ended(self, job: Job) -> None:
         if self._offers.is_retired(job.version):

@@ -61,9 +61,9 @@ class Permit:
 class Session:
     """A client's conversation with a version's process, `number` on both sides; `name` is the
     common name in the client's certificate. Where it is that of a party which others' inferences
-    need, that is its `partner`, and `taken` the submission whose job takes it now.
+    need, that is its `partner`, and `submission` the one whose job takes it now.
 
-    `keys` and `asked` are what it holds and what it waits for or computes; `busy` from a client's
+    `keys` and `permit` are what it holds and what it waits for or computes; `busy` from a client's
     question to its answer. `over`: the client has left. `ending`: it is to end once it is not busy;
     `closing` is set when the service ends it.
     """
@@ -73,9 +73,9 @@ class Session:
     model_server: ModelServer
     name: str | None = None
     partner: str | None = None
-    taken: str | None = None
+    submission: str | None = None
     keys: Permit | None = None
-    asked: Permit | None = None
+    permit: Permit | None = None
     busy: bool = False
     over: bool = False
     ending: bool = False
@@ -132,15 +132,15 @@ class Sessions:
     def close(self, session: Session) -> None:
         """A client has left: what waits is cancelled, what computes ends soon."""
         session.over = True
-        self._vacate(session)
-        permit = session.asked
+        self._remove_partner(session)
+        permit = session.permit
         if permit is not None and permit.start is None:
             self._driver.cancel(permit.job.id)
         session.model_server.order(session=session.number, gone=True)
-        if session.keys is None and session.asked is None:
+        if session.keys is None and session.permit is None:
             self._sessions.pop(session.number, None)
 
-    def expel(self, refuses: Callable[[str], str | None]) -> None:
+    def end_refused(self, refuses: Callable[[str], str | None]) -> None:
         """Ends the sessions of clients that are refused now."""
         for session in list(self._sessions.values()):
             if refuses(session.client) is not None:
@@ -150,69 +150,69 @@ class Sessions:
 
     # For the model servers ----------------------------------------------------------------------
 
-    def hear(self, model_server: ModelServer, event: dict[str, Any] | None) -> None:
+    def on_event(self, model_server: ModelServer, event: dict[str, Any] | None) -> None:
         """An event of a version's process, or (None) its end."""
         if event is None:
             for session in [
                 other for other in self._sessions.values() if other.model_server is model_server
             ]:
-                self._lost(session)
+                self._on_process_end(session)
             return
         current = self._sessions.get(int(event.get("session", 0)))
         if current is not None and current.model_server is model_server:
-            self._heard(current, event)
+            self._on_session_event(current, event)
         elif event["event"] == "ask":
             # The client left before the process came to ask, which waits for an answer.
             model_server.order(session=event["session"], refused=OVER, busy=True)
         elif event["event"] == "waits":
             model_server.order(session=event["session"], gone=True)
 
-    def _heard(self, session: Session, event: dict[str, Any]) -> None:
+    def _on_session_event(self, session: Session, event: dict[str, Any]) -> None:
         match event["event"]:
             case "ask":
                 self._ask(session, event["work"])
             case "leave":
-                self._worked(session, float(event["seconds"]), event.get("error"))
+                self._on_work_end(session, float(event["seconds"]), event.get("error"))
             case "prepared" | "inferred" | "failed":
-                self._answered(session)
+                self._on_answer(session)
             case "waits":
-                self._waits(session)
+                self._on_waiting(session)
             case "left":
-                self._left(session)
+                self._on_left(session)
 
     # Partners -----------------------------------------------------------------------------------
 
-    def _waits(self, session: Session) -> None:
+    def _on_waiting(self, session: Session) -> None:
         """A partner waits for the next inference; an earlier connection of it does so no more."""
         if session.partner is not None and not session.over:
             awaited = session.version.awaited(session.partner)
             self._partners[awaited] = session
-            session.taken = None
-            self._driver.waits(awaited, True)
+            session.submission = None
+            self._driver.party_waits(awaited, True)
 
-    def _vacate(self, session: Session) -> None:
+    def _remove_partner(self, session: Session) -> None:
         """A partner has left."""
         if session.partner is not None:
             awaited = session.version.awaited(session.partner)
             if self._partners.get(awaited) is session:
                 del self._partners[awaited]
-                self._driver.waits(awaited, False)
+                self._driver.party_waits(awaited, False)
 
-    def started(self, start: Start) -> None:
+    def on_start(self, start: Start) -> None:
         """The scheduler starts a job, which takes its partners."""
         permitted = self._permits.get(start.request)
         if permitted is not None and permitted[1].work == "keys":
             for partner in permitted[0].version.session.suite.partners:
                 if session := self._partners.get(permitted[0].version.awaited(partner)):
-                    session.taken = start.request
+                    session.submission = start.request
 
-    def _untake(self, request: str) -> None:
+    def _release_partners(self, request: str) -> None:
         """A job comes to nothing before its process is told of it: its partners wait on."""
         for session in list(self._partners.values()):
-            if session.taken == request:
-                self._waits(session)
+            if session.submission == request:
+                self._on_waiting(session)
 
-    def _look(self, job: Job) -> None:
+    def _check_partners(self, job: Job) -> None:
         """Refuses a client whose job waits for partners that were away for the grace."""
         permitted = self._permits.get(job.id)
         if permitted is None or permitted[1].start is not None:
@@ -229,7 +229,7 @@ class Sessions:
             self._give_up(session, permit, f"{', '.join(long)} {verb} not come: try again later")
             return
         permit.missing = frozenset(away)
-        asyncio.get_running_loop().call_later(self._grace, self._look, job)
+        asyncio.get_running_loop().call_later(self._grace, self._check_partners, job)
 
     # Work ---------------------------------------------------------------------------------------
 
@@ -253,7 +253,7 @@ class Sessions:
             if work == ("keys" if together else "infer"):
                 # What others take part in is counted when they all do.
                 self._count(session, 0 if together else session.version.session_batch)
-            session.asked = Permit(work, self._submit(session, work))
+            session.permit = Permit(work, self._submit(session, work))
         except (NotAccepted, Exhausted) as refused:
             busy = isinstance(refused, Exhausted)
             self._recorder.refused("answers" if busy else "policy")
@@ -263,11 +263,11 @@ class Sessions:
             self._recorder.refused(str(refused.why))
             self._refuse(session, str(refused), busy=refused.retry)
             return
-        self._permits[session.asked.job.id] = (session, session.asked)
+        self._permits[session.permit.job.id] = (session, session.permit)
         loop = asyncio.get_running_loop()
-        loop.call_later(QUEUE_SECONDS, self._waited, session.asked.job)
+        loop.call_later(QUEUE_SECONDS, self._on_queue_timeout, session.permit.job)
         if together and work == "keys":
-            self._look(session.asked.job)
+            self._check_partners(session.permit.job)
 
     def _count(self, session: Session, answers: int) -> None:
         self._admit(session.client, session.name, session.version.session.mode, answers)
@@ -300,7 +300,7 @@ class Sessions:
         self._recorder.submitted(job, None)
         return job
 
-    def _waited(self, job: Job) -> None:
+    def _on_queue_timeout(self, job: Job) -> None:
         """Nobody waits for ever: the client would take the service for dead."""
         permitted = self._permits.get(job.id)
         if permitted is not None and permitted[1].start is None:
@@ -310,52 +310,52 @@ class Sessions:
     def _give_up(self, session: Session, permit: Permit, text: str) -> None:
         """Refuses what has not begun."""
         del self._permits[permit.job.id]
-        session.asked = None
+        session.permit = None
         self._recorder.refused("full")
         self._refuse(session, text, busy=True)
         self._driver.cancel(permit.job.id)
 
-    def _worked(self, session: Session, seconds: float, error: str | None) -> None:
+    def _on_work_end(self, session: Session, seconds: float, error: str | None) -> None:
         """The process has computed, or received keys."""
-        permit = session.asked
+        permit = session.permit
         if permit is None or permit.start is None:
             return
-        session.asked = None
+        session.permit = None
         if permit.work == "keys" and error is None:
             session.keys = permit
             permit.job.state = "prepared"
-            self._driver.rest(permit.start, self._done(session, permit, seconds), permit.began)
+            self._driver.park(permit.start, self._outcome(session, permit, seconds), permit.began)
             self._jobs.changed(permit.job)
         elif error is None:
-            self._end(permit, self._done(session, permit, seconds))
+            self._end(permit, self._outcome(session, permit, seconds))
         else:
             failure: Failure = "absent" if session.over else "failed"
             self._end(permit, Outcome(permit.start.job, failure, error, seconds=seconds))
 
-    def _answered(self, session: Session) -> None:
+    def _on_answer(self, session: Session) -> None:
         """The client has its answer: a session that is to end may now."""
         session.busy = False
         if session.ending:
             session.closing.set()
 
-    def _left(self, session: Session) -> None:
+    def _on_left(self, session: Session) -> None:
         # A client that left while its permit was on its way: the process does no work under it, and
         # took no partner.
-        if session.asked is not None and session.asked.start is not None:
-            self._untake(session.asked.job.id)
-        self._drop_asked(session, "absent", OVER)
+        if session.permit is not None and session.permit.start is not None:
+            self._release_partners(session.permit.job.id)
+        self._drop_permit(session, "absent", OVER)
         self._sessions.pop(session.number, None)
-        self._vacate(session)
+        self._remove_partner(session)
         self._drop_keys(session)
 
-    def _lost(self, session: Session) -> None:
+    def _on_process_end(self, session: Session) -> None:
         """The process has died."""
-        self._drop_asked(session, "crashed", "the model's process died")
+        self._drop_permit(session, "crashed", "the model's process died")
         session.closing.set()
-        self._left(session)
+        self._on_left(session)
 
-    def _drop_asked(self, session: Session, failure: Failure, text: str) -> None:
-        permit, session.asked = session.asked, None
+    def _drop_permit(self, session: Session, failure: Failure, text: str) -> None:
+        permit, session.permit = session.permit, None
         if permit is not None and permit.start is not None:
             self._end(permit, Outcome(permit.start.job, failure, text))
         elif permit is not None:
@@ -372,7 +372,7 @@ class Sessions:
         """Lets a session's process work, and waits until it has."""
         permitted = self._permits.get(start.request)
         if permitted is None or permitted[0].over:
-            self._untake(start.request)
+            self._release_partners(start.request)
             return Outcome(start.job, "absent", "the client has left")
         session, permit = permitted
         if permit.work == "keys" and session.version.session.suite.partners:
@@ -382,9 +382,9 @@ class Sessions:
                 busy = isinstance(refused, Exhausted)
                 self._recorder.refused("answers" if busy else "policy")
                 del self._permits[start.request]
-                session.asked = None
+                session.permit = None
                 self._refuse(session, str(refused), busy=busy)
-                self._untake(start.request)
+                self._release_partners(start.request)
                 return Outcome(start.job, "failed", str(refused))
         permit.start, permit.began = start, self._driver.clock()
         permit.end = asyncio.get_running_loop().create_future()
@@ -402,19 +402,19 @@ class Sessions:
             session.ending = True
             if permit.work != "keys":
                 session.model_server.order(session=session.number, gone=True)
-            elif not session.busy or session.asked is permit:
+            elif not session.busy or session.permit is permit:
                 session.closing.set()
 
-    def ended(self, ended: Ended) -> None:
+    def on_ended(self, ended: Ended) -> None:
         """A submission ended; one that had not begun will not."""
         permitted = self._permits.get(ended.id)
         if permitted is None or permitted[1].start is not None:
             return
-        self._untake(ended.id)
+        self._release_partners(ended.id)
         session, permit = permitted
         del self._permits[ended.id]
-        if session.asked is permit:
-            session.asked = None
+        if session.permit is permit:
+            session.permit = None
             self._refuse(session, f"{ended.outcome}: {ended.reason}", busy=True)
 
     def _end(self, permit: Permit, outcome: Outcome) -> None:
@@ -422,16 +422,16 @@ class Sessions:
         if permit.end is not None and not permit.end.done():
             permit.end.set_result(outcome)
 
-    def _done(self, session: Session, permit: Permit, seconds: float) -> Outcome:
+    def _outcome(self, session: Session, permit: Permit, seconds: float) -> Outcome:
         """Bytes by the plan, which is what passes."""
         assert permit.start is not None
         plan, groups = session.version.plan or {}, int((session.version.plan or {})["groups"])
         if permit.work == "keys":
-            sent, answered = plan["offline_bytes_client"], plan["offline_bytes_server"]
-            cost = PhaseCost(seconds, int(sent), int(answered), 1, 0.0)
+            bytes_client, bytes_server = plan["offline_bytes_client"], plan["offline_bytes_server"]
+            cost = PhaseCost(seconds, int(bytes_client), int(bytes_server), 1, 0.0)
         else:
-            sent, answered = plan["online_bytes_client"], plan["online_bytes_server"]
-            cost = PhaseCost(seconds, sent // groups, answered // groups, 1, 0.0)
+            bytes_client, bytes_server = plan["online_bytes_client"], plan["online_bytes_server"]
+            cost = PhaseCost(seconds, bytes_client // groups, bytes_server // groups, 1, 0.0)
         return Outcome(permit.start.job, cost=cost, seconds=seconds)
 
     def _refuse(self, session: Session, text: str, *, busy: bool) -> None:

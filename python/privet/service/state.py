@@ -8,7 +8,7 @@ from typing import Any
 
 from privet.scheduler import Line, Snapshot
 from privet.service.service import Service
-from privet.service.timeline import Span, phase_of, shown
+from privet.service.timeline import Span, model_name, phase_of
 
 
 def state(service: Service, since: float = 0.0) -> dict[str, Any]:
@@ -45,7 +45,7 @@ def _queue(line: Line, epoch: float) -> dict[str, Any]:
             "id": job.request or job.notice,
             **{key: value for key, value in vars(job).items() if key != "request"},
             "client": job.client[:16],
-            "model": shown(job.model),
+            "model": model_name(job.model),
             "since": epoch + job.since,
         }
         for job in line.first
@@ -60,7 +60,7 @@ def _running(now: Snapshot, epoch: float) -> list[dict[str, Any]]:
             **{key: epoch + getattr(job, key) for key in ("started", "expected_end", "limit_end")},
             "phase": phase_of(str(job.phase), job.suite),
             "client": job.client[:16],
-            "model": shown(job.model),
+            "model": model_name(job.model),
             "cores": list(job.cores),
         }
         for job in now.running
@@ -71,7 +71,7 @@ def _stock(service: Service) -> list[dict[str, Any]]:
     streams = [entry.stream for entry in service.driver.scheduler.material.unused()]
     counts = Counter((stream.model, stream.suite) for stream in streams)
     return [
-        {"model": shown(model), "suite": suite, "entries": count}
+        {"model": model_name(model), "suite": suite, "entries": count}
         for (model, suite), count in sorted(counts.items())
     ]
 
@@ -79,7 +79,7 @@ def _stock(service: Service) -> list[dict[str, Any]]:
 def _profiles(service: Service) -> list[dict[str, Any]]:
     rows = service.profiles.rows()
     served_rows = [row for row in rows if service.is_served(row["model"])]
-    return [{**row, "model": shown(row["model"])} for row in served_rows]
+    return [{**row, "model": model_name(row["model"])} for row in served_rows]
 
 
 def _counts(now: Snapshot) -> dict[str, Any]:

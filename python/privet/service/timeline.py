@@ -40,7 +40,7 @@ class Timeline:
             {
                 "job": run.job,
                 "phase": run.phase,
-                "model": shown(run.model),
+                "model": model_name(run.model),
                 "suite": run.suite,
                 "machine": run.machine,
                 "cores": list(run.cores),
@@ -59,7 +59,7 @@ def phase_of(phase: str, suite: str) -> str:
     return "fetch" if suite.endswith(FETCH) else phase
 
 
-def shown(model: str) -> str:
+def model_name(model: str) -> str:
     """A schedule's name of a model as people read it: without the program's hash."""
     return model.partition("@")[0]
 
@@ -78,7 +78,7 @@ class Span:
 
 
 @dataclass(frozen=True, slots=True)
-class Done:
+class CompletedRequest:
     """A request that was done at the time `at`; times in seconds."""
 
     at: float
@@ -90,19 +90,19 @@ class Monitor:
     """Remembers requests for a span of time."""
 
     def __init__(self) -> None:
-        self._done: deque[Done] = deque(maxlen=MOST)
+        self._completed: deque[CompletedRequest] = deque(maxlen=MOST)
 
-    def add(self, done: Done) -> None:
+    def add(self, request: CompletedRequest) -> None:
         """A request was done."""
-        self._done.append(done)
+        self._completed.append(request)
 
     def document(self, now: float, started: float, spans: Iterable[Span], cores: int) -> Any:
         """The figures of the last minute, or since the service `started`; null where there is
         nothing to tell. `spans` are those of jobs that ran or run then."""
-        while self._done and self._done[0].at < now - SPAN_SECONDS:
-            self._done.popleft()
+        while self._completed and self._completed[0].at < now - SPAN_SECONDS:
+            self._completed.popleft()
         span = max(1e-9, min(SPAN_SECONDS, now - started))
-        delays = sorted(job.delay for job in self._done)
+        delays = sorted(job.delay for job in self._completed)
         count = len(delays)
         busy = sum(
             len(interval.cores)
@@ -115,6 +115,6 @@ class Monitor:
             "per_second": count / span,
             "mean_delay": sum(delays) / count if count else None,
             "delay_95": delays[min(count - 1, int(0.95 * count))] if count else None,
-            "mean_wait": sum(job.wait for job in self._done) / count if count else None,
+            "mean_wait": sum(job.wait for job in self._completed) / count if count else None,
             "utilisation": min(1.0, busy / (cores * span)) if cores else None,
         }

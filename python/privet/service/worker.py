@@ -99,7 +99,9 @@ class DataPort(Server):
             connection.set_timeout(STRANGER_SECONDS)
         try:
             if hosted is None:
-                self._native.serve(connection, session.hear, admit, session.threads, IDLE_SECONDS)
+                self._native.serve(
+                    connection, session.on_event, admit, session.threads, IDLE_SECONDS
+                )
             else:
                 host, suite = hosted
                 gate = single(admit, session.suite)
@@ -111,12 +113,12 @@ class DataPort(Server):
             if not session.failed(reported):
                 self._failed(client, reported)
             if isinstance(reported, Short):
-                self._short(reported)
+                self._on_shortage(reported)
         finally:
             session.over()
 
-    def _short(self, error: Short) -> None:
-        self._admission.short(error)
+    def _on_shortage(self, error: Short) -> None:
+        self._admission.on_shortage(error)
 
     def _failed(self, client: str, error: PrivetError) -> None:
         """Tells of one a minute: whoever has no certificate makes as many as it likes."""
@@ -133,7 +135,7 @@ class Worker:
         tracing.configure(job["trace"], "privet-worker")
         self._events = events
         self._lock = threading.Lock()
-        self._admission = Admission(self.say, self.die)
+        self._admission = Admission(self.send_event, self.exit)
         policy = make_policy() if job["policy"] is None else Policy(job["policy"])
         self._port = DataPort(
             Credentials.from_directory(job["keys"], "server"),
@@ -152,11 +154,11 @@ class Worker:
     def run(self) -> None:
         """Works until standard input closes."""
         self._port.start()
-        self.say("listening", port=self._port.address[1])
+        self.send_event("listening", port=self._port.address[1])
         for line in sys.stdin:
-            self._obey(json.loads(line))
+            self._on_order(json.loads(line))
 
-    def say(self, event: str, **fields: Any) -> None:
+    def send_event(self, event: str, **fields: Any) -> None:
         """Tells the parent."""
         line = json.dumps({"event": event, **fields}) + "\n"
         with self._lock:
@@ -165,11 +167,11 @@ class Worker:
             except OSError:
                 os._exit(1)
 
-    def die(self) -> None:
+    def exit(self) -> None:
         """Ends the process at once: nothing that it holds may be used any more."""
         os._exit(1)
 
-    def _obey(self, order: dict[str, Any]) -> None:
+    def _on_order(self, order: dict[str, Any]) -> None:
         match order.pop("do"):
             case "offer":
                 self._offer(order["folder"], order["warm"], order["hosts"])
@@ -187,12 +189,12 @@ class Worker:
         try:
             program = self._port.offer(folder, warm, hosts)
         except PrivetError as error:
-            self.say("not offered", error=type(error).__name__, message=str(error))
+            self.send_event("not offered", error=type(error).__name__, message=str(error))
         except OSError as error:
             message = f"{error.filename} cannot be read: {error.strerror}"
-            self.say("not offered", error="InvalidProgram", message=message)
+            self.send_event("not offered", error="InvalidProgram", message=message)
         else:
-            self.say("offered", program=program)
+            self.send_event("offered", program=program)
         finally:
             self._admission.changed()
 
@@ -201,7 +203,7 @@ class Worker:
             self._admission.open(grant)
         except (PrivetError, OSError, RuntimeError) as error:
             message = shortage(error) or str(error)
-            self.say("failed", job=grant.job, error="failed", message=message, kept=True)
+            self.send_event("failed", job=grant.job, error="failed", message=message, kept=True)
 
 
 def main() -> None:

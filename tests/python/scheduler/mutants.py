@@ -76,7 +76,7 @@ def stock_survives_its_machine(change: Change) -> None:
 
 def a_failed_t_on_starts_again(change: Change) -> None:
     """Runs a T_on again with the same entry."""
-    original = progress._again
+    original = progress._rerun
 
     def resumed(at: state.State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
         original(at, now, pair, reason, rerun)
@@ -85,7 +85,7 @@ def a_failed_t_on_starts_again(change: Change) -> None:
             pair.machine, pair.material = next(iter(at.resources)), (pair.job or "")
             at.enqueue(now, pair, Stage.READY)
 
-    change(progress, "_again", resumed)
+    change(progress, "_rerun", resumed)
 
 
 def t_on_runs_anywhere(change: Change) -> None:
@@ -128,28 +128,28 @@ def a_lost_job_is_forgotten(change: Change) -> None:
 
 def a_session_that_rests_gives_its_memory_back(change: Change) -> None:
     """Frees with the cores what the keys take."""
-    rest = state.State.rest
+    park = state.State.park
 
     def freed(self: state.State, now: float, job: str) -> state.Run | None:
-        run = rest(self, now, job)
-        if run is not None and run.shown.machine in self.resources:
-            self.resources[run.shown.machine].give((), run.shown.memory)
-            run.shown = replace(run.shown, memory=0)
+        run = park(self, now, job)
+        if run is not None and run.status.machine in self.resources:
+            self.resources[run.status.machine].release((), run.status.memory)
+            run.status = replace(run.status, memory=0)
         return run
 
-    change(state.State, "rest", freed)
+    change(state.State, "park", freed)
 
 
 def sessions_last_for_ever(change: Change) -> None:
     """Lets a session keep its memory beyond its lease."""
-    rest = state.State.rest
+    park = state.State.park
 
     def kept(self: state.State, now: float, job: str) -> state.Run | None:
-        run = rest(self, now, job)
+        run = park(self, now, job)
         self.timers.drop(Alarm.LIMIT, job)
         return run
 
-    change(state.State, "rest", kept)
+    change(state.State, "park", kept)
 
 
 def what_is_set_aside_is_lent(change: Change) -> None:
@@ -170,18 +170,18 @@ def a_drained_machine_takes_jobs(change: Change) -> None:
 def a_drained_machine_goes_at_once(change: Change) -> None:
     """Takes a machine out in the middle of its jobs."""
 
-    def let_go(at: state.State) -> bool:
+    def release_drained(at: state.State) -> bool:
         for name in [name for name, free in at.resources.items() if free.draining]:
             at.remove_machine(name)
             at.outbox.append(Drained(name))
         return False
 
-    change(draining, "let_go", let_go)
+    change(draining, "release_drained", release_drained)
 
 
 def _dropped(at: state.State, now: float, machine: str) -> list[Pair]:
     for job, run in list(at.running.items()):
-        if run.shown.machine == machine:
+        if run.status.machine == machine:
             at.leave(now, job)
             if run.pair.request is None and run.pair.maker.ahead:
                 progress._unlist(at, run.pair)

@@ -63,7 +63,7 @@ def test_keys_keep_memory_and_give_cores_back() -> None:
     scheduler = make()
     scheduler.submit(0.0, session("s"))
     assert starts(scheduler.decide(0.0)) == ["s/pre#1"]
-    scheduler.rest(1.0, "s/pre#1", Usage(1.0))
+    scheduler.park(1.0, "s/pre#1", Usage(1.0))
     (load,) = scheduler.snapshot(1.0).machines
     assert (load.cores_taken, load.memory_taken) == (0, 2 * GIB)
     scheduler.submit(1.0, inference("i"))
@@ -93,7 +93,7 @@ def test_a_lease_ends_a_session() -> None:
     scheduler = make()
     scheduler.submit(0.0, session("s"))
     scheduler.decide(0.0)
-    scheduler.rest(1.0, "s/pre#1")
+    scheduler.park(1.0, "s/pre#1")
     assert scheduler.next_event_at() == 1.0 + LEASE
     stops = [action.job for action in scheduler.decide(1.0 + LEASE) if isinstance(action, Stop)]
     assert stops == ["s/pre#1"]
@@ -103,7 +103,7 @@ def test_a_drain_stops_sessions_and_lets_inferences_end() -> None:
     scheduler = make()
     scheduler.submit(0.0, session("s"))
     scheduler.decide(0.0)
-    scheduler.rest(1.0, "s/pre#1")
+    scheduler.park(1.0, "s/pre#1")
     scheduler.submit(1.0, inference("i"))
     scheduler.decide(1.0)
     scheduler.drain(2.0)
@@ -186,7 +186,7 @@ def test_sessions_that_keep_coming_starve_no_large_job(policy: Callable[[], Poli
                 scheduler.finished(now, action.job)
         for job, due in list(resting.items()):
             if due <= now:
-                scheduler.rest(now, job)
+                scheduler.park(now, job)
                 del resting[job]
         if start is not None:
             break

@@ -74,7 +74,7 @@ def seconds(policy: str, count: int, cores: int = 1, *, reported: bool = True) -
                     scheduler.client_listens(now, "alice", True)
                     scheduler.submit(now, Submission("a", "alice", "small", "fss"))
                 case "call":
-                    scheduler.client_heard(now, "alice")
+                    scheduler.client_polled(now, "alice")
                 case "finish":
                     scheduler.finished(now, job)
                     if job.startswith("a/on"):
@@ -156,7 +156,7 @@ def test_a_job_is_taken_back_once_another_client_has_called() -> None:
     assert bench.decide() == [Probe("c0")]
     assert bench.scheduler.next_event_at() == LATE + ANSWER
     bench.wait(0.5)
-    bench.scheduler.client_heard(bench.now, "c0")
+    bench.scheduler.client_polled(bench.now, "c0")
     assert bench.wait(ANSWER - 0.75) == []
     assert bench.wait(0.25) == back("b/pre#1")
     assert bench.wait(ANSWER) == [], "once"
@@ -166,7 +166,7 @@ def test_a_job_is_taken_back_once_another_client_has_called() -> None:
     bench.finish("c0/pre#1")
     bench.finish("c0/on#2")
     assert bench.running == []
-    assert bench.scheduler.client_heard(bench.now, "bob")
+    assert bench.scheduler.client_polled(bench.now, "bob")
     assert bench.starts(bench.decide()) == ["b/pre#2"]
     bench.finish("b/pre#2")
     bench.finish("b/on#3")
@@ -177,11 +177,11 @@ def test_a_client_from_which_a_job_was_taken_back_has_its_whole_time_next() -> N
     """So a slow client is served in the end; one that calls and does not come lapses then."""
     bench = two()
     bench.decide()
-    bench.scheduler.client_heard(bench.now, "c0")
+    bench.scheduler.client_polled(bench.now, "c0")
     assert bench.wait(ANSWER) == back("b/pre#1")
     bench.scheduler.failed(bench.now, "b/pre#1", "it did not come", rerun=True)
     assert bench.starts(bench.decide()) == ["c0/pre#1"]
-    bench.scheduler.client_heard(bench.now, "bob")
+    bench.scheduler.client_polled(bench.now, "bob")
     bench.finish("c0/pre#1")
     bench.finish("c0/on#2")
     assert bench.running == ["b/pre#2"]
@@ -191,7 +191,7 @@ def test_a_client_from_which_a_job_was_taken_back_has_its_whole_time_next() -> N
         bench.now += LATE
         bench.scheduler.client_late(bench.now, job)
         bench.decide()
-        bench.scheduler.client_heard(bench.now, "c0")
+        bench.scheduler.client_polled(bench.now, "c0")
         return bench.wait(GRACE - LATE)
 
     assert late("b/pre#2") == []
@@ -216,15 +216,15 @@ def test_a_client_that_calls_or_comes_keeps_its_job() -> None:
         if comes:
             bench.scheduler.client_came(bench.now, "b/pre#1")
         else:
-            bench.scheduler.client_heard(bench.now, "bob")
-        bench.scheduler.client_heard(bench.now, "c0")
+            bench.scheduler.client_polled(bench.now, "bob")
+        bench.scheduler.client_polled(bench.now, "c0")
         assert bench.wait(GRACE) == []
     # Nor is one late that has called since its job started.
     bench = Bench(Fcfs(), ONE_CORE, WATCHED)
     bench.scheduler.client_listens(0.0, "bob", True)
     bench.submit("b", client="bob")
     bench.now = LATE
-    bench.scheduler.client_heard(1.0, "bob")
+    bench.scheduler.client_polled(1.0, "bob")
     bench.scheduler.client_late(LATE, "b/pre#1")
     bench.scheduler.client_listens(LATE, "alice", True)
     bench.submit("a")
@@ -242,7 +242,7 @@ def test_a_late_client_has_its_whole_time_while_nobody_else_is_there() -> None:
     assert len(bench.decide()) == 3
     assert bench.wait(ANSWER) == []
     assert bench.scheduler.next_event_at() == LATE + ANSWER + 30.0
-    bench.scheduler.client_heard(bench.now, "c1")
+    bench.scheduler.client_polled(bench.now, "c1")
     assert bench.decide() == back("b/pre#1")
 
 
@@ -253,7 +253,7 @@ def test_the_jobs_of_silent_clients_are_cancelled_in_the_end() -> None:
     # The call of one that is stopped ends when its time is over: that shows nothing.
     bench.wait(20.0)
     bench.scheduler.client_listens(bench.now, "c0", False)
-    bench.scheduler.client_heard(bench.now, "c1")
+    bench.scheduler.client_polled(bench.now, "c1")
     bench.wait(10.0)
     assert bench.outcomes == {"c0": Outcome.CANCELLED}
 
@@ -279,7 +279,7 @@ def test_who_waits_is_asked_no_more_often_than_it_can_answer() -> None:
         bench.scheduler.client_late(bench.now, f"{client}/pre#1")
         bench.decide()
         bench.wait(ANSWER / 10)
-        bench.scheduler.client_heard(bench.now, "alice")
+        bench.scheduler.client_polled(bench.now, "alice")
     assert probed(bench) == ["alice"]
 
 

@@ -32,7 +32,7 @@ def test_untouched_material_is_free_again() -> None:
     bench = Bench()
     bench.submit("r")
     bench.finish("r/pre#1")
-    bench.scheduler.failed(bench.now, "r/on#2", "stopped", kept=True)
+    bench.scheduler.failed(bench.now, "r/on#2", "stopped", keeps_material=True)
     (entry,) = bench.scheduler.material.unused()
     assert entry.material == "r/pre#1"
     assert bench.starts(bench.submit("s")) == ["s/on#1"]

@@ -178,7 +178,7 @@ class World:
         keys = alone is not None and alone.only is Phase.PRE
         if keys and job not in self.audit.resting and self.random.random() < 0.8:
             self.audit.rested(self.now, job)
-            self.scheduler.rest(self.now, job, Usage(1.0))
+            self.scheduler.park(self.now, job, Usage(1.0))
             return self.decide()
         if self.random.random() < (0.8 if was_stopped else 0.1):
             self.audit.over(job)
@@ -281,7 +281,7 @@ class World:
                 self.scheduler.client_late(self.now, job)
             self._late.add(job)
         if pick.random() < 0.5:
-            self.scheduler.client_heard(self.now, pick.choice(CLIENTS))
+            self.scheduler.client_polled(self.now, pick.choice(CLIENTS))
 
     def _listens(self, client: str, is_present: bool) -> None:
         self.scheduler.client_listens(self.now, client, is_present)

@@ -35,11 +35,11 @@ def test_the_job_of_a_session_that_breaks_off_fails(
         suite="fss",
         is_expected=True,
         threads=1,
-        hear=None,
+        on_event=None,
         failed=fail,
         over=lambda: over.append(True),
     )
-    admission = SimpleNamespace(session=lambda *_: session, short=short.append)
+    admission = SimpleNamespace(session=lambda *_: session, on_shortage=short.append)
     port: Any = object.__new__(DataPort)
     port._admission, port._hosts, port._revoked = admission, {}, Revoked()
     port._native = SimpleNamespace(serve=serve)

@@ -42,7 +42,7 @@ def idle(admission: Admission, client: str = "client", link: Link | None = None)
     admission.open(grant("first", client))
     session = admission.session(client, link or Link())
     assert ask(session) is None
-    session.hear("prepared", "model", "material", REPORT)
+    session.on_event("prepared", "model", "material", REPORT)
     return session
 
 
@@ -52,7 +52,7 @@ def test_an_idle_session_serves_the_next_grant_of_its_client_once(admission: Adm
         admission.open(grant(job))
         assert ask(session) is None
         assert "serves one request" in str(ask(session))
-        session.hear("prepared", "model", "material", REPORT)
+        session.on_event("prepared", "model", "material", REPORT)
 
 
 def test_without_a_grant_of_its_client_an_idle_session_is_refused(admission: Admission) -> None:
@@ -96,7 +96,7 @@ def test_idle_sessions_end_that_would_not_do_for_the_next_job(
         case "cores":
             admission.open(grant("second", cores=(0, 1)))
         case "shortage":
-            admission.short(Short("out of open files"))
+            admission.on_shortage(Short("out of open files"))
     assert link.is_broken
     # Another client's stays: it is as good as it was.
     if change == "cores":
@@ -111,7 +111,7 @@ def test_idle_sessions_end_that_would_not_do_for_the_next_job(
 def break_off(admission: Admission, session: ClientSession, link: Link) -> None:
     """Asks for another job on a session that is not kept: the client hears no refusal, but finds
     the connection broken, so that it asks on another."""
-    session.hear("prepared", "model", "material", REPORT)
+    session.on_event("prepared", "model", "material", REPORT)
     admission.open(grant("second"))
     assert not link.is_broken
     ask(session)
@@ -152,7 +152,7 @@ def test_a_session_that_has_fetched_weights_is_not_kept(admission: Admission) ->
     admission.open(Grant("job", "fetch", "client", "program", "gmw", "here", (0,), 1 << 30, 60.0))
     session = admission.session("client", Link())
     assert session.admit("kept_weights", "program", "gmw") is None
-    session.hear("kept", "model", None, REPORT)
+    session.on_event("kept", "model", None, REPORT)
     admission.open(grant("second"))
     assert "there is no grant" in str(ask(session))
     session.over()

@@ -26,7 +26,7 @@ def job(id: str, **fields: Any) -> Any:
     suite = SimpleNamespace(label="gmw")
     document = {"id": id, "kind": "request"}
     return SimpleNamespace(
-        **facts, version=version, asked=suite, id=id, document=lambda: document, **fields
+        **facts, version=version, choice=suite, id=id, document=lambda: document, **fields
     )
 
 

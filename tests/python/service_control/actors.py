@@ -88,7 +88,7 @@ class Pretender:
         """Those it was made with."""
         return self.nodes
 
-    def here(self) -> str | None:
+    def local_machine(self) -> str | None:
         """The first of them."""
         return self.nodes[0].name if self.nodes else None
 

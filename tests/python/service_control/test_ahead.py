@@ -101,9 +101,9 @@ def test_what_is_not_made_ahead_after_all_has_ended(
                 await eventually(lambda: not jobs.open())
             executor.seconds = None
             poll = asyncio.create_task(caller.call("GET", "/v2/jobs?wait=20&ahead=1&seen=99"))
-            await eventually(lambda: any(job.go for job in ahead()))
-            attempts = [job for job in ahead() if job.go]
-            for name in [name for job in attempts for name in job.go]:
+            await eventually(lambda: any(job.leases for job in ahead()))
+            attempts = [job for job in ahead() if job.leases]
+            for name in [name for job in attempts for name in job.leases]:
                 executor.fail(name, failure)
             await eventually(lambda: not {job.id for job in attempts} & {job.id for job in ahead()})
             for job in attempts:

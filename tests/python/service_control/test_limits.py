@@ -159,7 +159,7 @@ def test_of_jobs_that_ended_those_that_changed_last_are_remembered(
     assert {id for id in "abcdef" if jobs.keyed("c", f"key-{id}")} == set("bdef")
     for id in "gh":
         add(id)
-    assert {id for id in "bdefgh" if jobs.mine("c", id)} == set("defgh")
+    assert {id for id in "bdefgh" if jobs.of_client("c", id)} == set("defgh")
 
 
 def test_of_all_jobs_that_ended_so_many_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:

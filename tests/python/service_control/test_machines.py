@@ -177,7 +177,7 @@ def test_a_machine_that_is_lost_as_it_takes_a_job_has_nobody_come_to_it(
             return job
 
         def changed(job: Job, *, quietly: bool = False) -> None:
-            documents.extend(lease.document() for lease in job.go.values())
+            documents.extend(lease.document() for lease in job.leases.values())
             tell(job, quietly=quietly)
 
         monkeypatch.setattr(executor, "run", run)

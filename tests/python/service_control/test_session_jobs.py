@@ -296,19 +296,19 @@ def test_a_session_that_leaves_without_an_answer_to_its_permit_gives_all_back(
         monkeypatch.setattr(model_server, "order", lambda **fields: orders.append(fields))
         table = stage.service.sessions
         session = table.open("client", model_server)
-        table.hear(model_server, {"event": "ask", "session": session.number, "work": "keys"})
+        table.on_event(model_server, {"event": "ask", "session": session.number, "work": "keys"})
         await eventually(lambda: {"session": session.number, "cores": 1} in orders)
         assert stage.taken()[0] == 1
-        assert session.asked is not None
+        assert session.permit is not None
         partner = table.open("member", model_server)
         partner.partner = "member"
-        table.hear(model_server, {"event": "waits", "session": partner.number})
-        partner.taken = session.asked.job.id
+        table.on_event(model_server, {"event": "waits", "session": partner.number})
+        partner.submission = session.permit.job.id
         table.close(session)
-        table.hear(model_server, {"event": "failed", "session": session.number})
-        table.hear(model_server, {"event": "left", "session": session.number})
+        table.on_event(model_server, {"event": "failed", "session": session.number})
+        table.on_event(model_server, {"event": "left", "session": session.number})
         await eventually(lambda: stage.taken() == alone)
-        assert partner.taken is None
+        assert partner.submission is None
 
     play(act)
 
@@ -316,7 +316,7 @@ def test_a_session_that_leaves_without_an_answer_to_its_permit_gives_all_back(
 class Elsewhere(Pretender):
     """Lends machines none of which is this one."""
 
-    def here(self) -> str | None:
+    def local_machine(self) -> str | None:
         """None of them."""
         return None
 
@@ -368,7 +368,7 @@ def test_who_left_before_the_process_asked_is_refused(
         orders: list[dict[str, Any]] = []
         monkeypatch.setattr(model_server, "order", lambda **fields: orders.append(fields))
         ask = {"event": "ask", "session": session.number, "work": "keys"}
-        stage.service.sessions.hear(model_server, ask)
+        stage.service.sessions.on_event(model_server, ask)
         assert orders == [{"session": session.number, "refused": sessions.OVER, "busy": True}]
         assert stage.lengths() == (0, 0)
 

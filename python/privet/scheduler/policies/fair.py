@@ -40,12 +40,12 @@ class Account:
 
     beyond: float = 0.0
 
-    def enter(self, estimate: float, taken: float) -> float:
+    def enter(self, estimate: float, actual: float) -> float:
         """Enters a job; what its client is to be charged beyond the estimate."""
-        beyond = self.beyond + taken - estimate
-        held = min(max(beyond, 0.0), ACCOUNT_SECONDS)
-        self.beyond = max(0.0, held - WRITTEN_OFF * estimate)
-        return beyond - held
+        beyond = self.beyond + actual - estimate
+        balance = min(max(beyond, 0.0), ACCOUNT_SECONDS)
+        self.beyond = max(0.0, balance - WRITTEN_OFF * estimate)
+        return beyond - balance
 
 
 class Fair(Over):

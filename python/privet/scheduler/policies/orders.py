@@ -62,10 +62,10 @@ class Deadline(Policy):
         """The latest start, in seconds on the clock."""
         due = job.deadline
         if due is None:
-            due = job.arrived + self.patience + self.stretch * job.rest
-        if not job.wanted:
+            due = job.arrived + self.patience + self.stretch * job.remaining_seconds
+        if not job.is_requested:
             due += self.notice
-        return due - job.rest
+        return due - job.remaining_seconds
 
     def claimed(self, job: Candidate, key: float) -> float:
         """The same, now that the request has come."""
@@ -92,7 +92,11 @@ class Urgent(Policy):
 
     def key(self, job: Candidate) -> float:
         """The score at time 0, in seconds."""
-        return job.rest + self.beta * job.arrived + (0.0 if job.wanted else self.hold)
+        return (
+            job.remaining_seconds
+            + self.beta * job.arrived
+            + (0.0 if job.is_requested else self.hold)
+        )
 
     def claimed(self, job: Candidate, key: float) -> float:
         """The same, now that the request has come."""

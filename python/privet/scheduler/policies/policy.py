@@ -22,8 +22,9 @@ class Candidate:
     """A job that enters a queue, as a policy sees it. Times in seconds on the scheduler's clock.
 
     `arrived`: when its request (or notice) was submitted; `queued`: when the job entered this
-    queue. `seconds`: estimated length; `rest`: the same and that of the T_on still to follow.
-    `wanted`: a request waits for it, so it is no T_pre for a notice or made ahead.
+    queue. `seconds`: estimated length; `remaining_seconds`: the same and that of the T_on still to
+    follow. It `is_requested` if a request waits for it, so it is no T_pre for a notice or made
+    ahead.
     """
 
     client: str
@@ -35,8 +36,8 @@ class Candidate:
     queued: float
     cores: int
     seconds: float
-    rest: float
-    wanted: bool
+    remaining_seconds: float
+    is_requested: bool
     deadline: float | None
 
 

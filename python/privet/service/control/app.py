@@ -178,8 +178,8 @@ def _admit(service: Service, buckets: Buckets, route: Route, caller: Identity) -
     if route.role == "operator" and not caller.operator:
         raise Refusal(403, "operators only", "this is for operators of the service")
     if route.waits and service.jobs.waiting(caller.client) >= limits.long_polls:
-        most = limits.long_polls
-        raise too_many(f"more than {most} calls that wait for updates", 1.0, "long polls")
+        maximum = limits.long_polls
+        raise too_many(f"more than {maximum} calls that wait for updates", 1.0, "long polls")
 
 
 async def _body(request: web.Request, route: Route) -> Any:

@@ -113,7 +113,9 @@ class Gate:
         self._file = Reread(tokens, read_tokens) if isinstance(tokens, Path) else None
         self._fixed = () if isinstance(tokens, Path) else tokens
         self._revoked = revoked or Revoked()
-        self._shown: WeakKeyDictionary[ssl.SSLObject, tuple[str, str | None]] = WeakKeyDictionary()
+        self._token_in: WeakKeyDictionary[ssl.SSLObject, tuple[str, str | None]] = (
+            WeakKeyDictionary()
+        )
         self._tokens()
 
     def identify(self, request: web.Request) -> Identity:
@@ -159,14 +161,17 @@ class Gate:
 
     def _certificate(self, link: ssl.SSLObject) -> tuple[str, str | None]:
         """Fingerprint and common name, which stay what they are while a connection lasts."""
-        if (identity := self._shown.get(link)) is not None:
+        if (identity := self._token_in.get(link)) is not None:
             return identity
         certificate = link.getpeercert(binary_form=True)
         if certificate is None:
             raise Refusal(401, "no certificate", "a client certificate is needed")
-        shown = hashlib.sha256(certificate).hexdigest(), common_name(link.getpeercert())
-        self._shown[link] = shown
-        return shown
+        fingerprint_and_name = (
+            hashlib.sha256(certificate).hexdigest(),
+            common_name(link.getpeercert()),
+        )
+        self._token_in[link] = fingerprint_and_name
+        return fingerprint_and_name
 
     def refuses(self, client: str) -> str | None:
         """Why the client of this fingerprint may ask nothing any more; None if it may."""
@@ -181,7 +186,7 @@ class Gate:
         except Misuse as error:
             text = "the file of tokens cannot be read here: nobody is let in"
             raise Refusal(503, "tokens", text, 5.0) from error
-        digest = hashlib.sha256(_shown(header)).hexdigest()
+        digest = hashlib.sha256(_token_in(header)).hexdigest()
         # All are compared, in constant time, so that the time tells nothing of any of them.
         matches = [token for token in tokens if hmac.compare_digest(token.digest, digest)]
         if not matches:
@@ -199,7 +204,7 @@ class Gate:
         return matches[0]
 
 
-def _shown(header: str) -> bytes:
+def _token_in(header: str) -> bytes:
     """The token in a header: a bearer's, or the password of a user of any name."""
     scheme, _, value = header.partition(" ")
     raw = value.strip().encode(errors="surrogateescape")

@@ -26,8 +26,8 @@ _MACHINE = fields(machine=answers.TEXT, draining=answers.FLAG)
 _VERSION = "/v2/models/{model}/versions/{version}"
 
 
-def _get(path: str, name: str, summary: str, handler: Any, answer: Any, **more: Any) -> Route:
-    return Route("GET", path, name, summary, handler, answer, **more)
+def _get(path: str, name: str, summary: str, handler: Any, answer: Any, **fields: Any) -> Route:
+    return Route("GET", path, name, summary, handler, answer, **fields)
 
 
 def _operator(path: str, name: str, summary: str, handler: Any, answer: Any) -> Route:

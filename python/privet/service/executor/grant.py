@@ -63,9 +63,9 @@ class Outcome:
 
     `failure` is None if it was done; `message` then is empty, else it says more, for the log.
     `material` is the entry that was made or that the grant named. Of a failed inference it is gone
-    for good, unless it is `kept`: the job ended before anybody touched it. `bytes` is what an entry
-    that was made takes on the server's disk. `cost` is what the job took as the server saw it, None
-    if it failed.
+    for good, unless the job `keeps_material`: it ended before anybody touched the entry. `bytes` is
+    what an entry that was made takes on the server's disk. `cost` is what the job took as the
+    server saw it, None if it failed.
 
     `peak_rss` is the largest resident memory of the job's process in bytes while it ran, and
     `base_rss` what that process held just before, so that `memory` is the job's own; both are 0 if
@@ -77,7 +77,7 @@ class Outcome:
     failure: Failure | None = None
     message: str = ""
     material: str | None = None
-    kept: bool = False
+    keeps_material: bool = False
     bytes: int = 0
     cost: PhaseCost | None = None
     peak_rss: int = 0

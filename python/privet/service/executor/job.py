@@ -30,7 +30,11 @@ class LocalJob:
         self.port = worker.port
         self._worker = worker
         self._loop = asyncio.get_running_loop()
-        self._granted, self._asked, self._over = asyncio.Event(), asyncio.Event(), asyncio.Event()
+        self._granted, self._requested, self._over = (
+            asyncio.Event(),
+            asyncio.Event(),
+            asyncio.Event(),
+        )
         self._outcome: Outcome | None = None
         self._verdict: tuple[Failure, str] | None = None
         self._waited = 0.0
@@ -56,7 +60,7 @@ class LocalJob:
 
     async def started(self) -> bool:
         """Waits for the client's request; whether it came before the job ended."""
-        await self._asked.wait()
+        await self._requested.wait()
         return self._since is not None
 
     async def outcome(self) -> Outcome:
@@ -79,14 +83,14 @@ class LocalJob:
         """Ends the job unless its client has connected."""
         await self._worker.send({"do": "take back", "job": self.job})
 
-    def hear(self, event: dict[str, Any]) -> Outcome | None:
+    def on_event(self, event: dict[str, Any]) -> Outcome | None:
         """Takes in what the worker tells of the job; how it ended, if it has."""
         match event["event"]:
             case "granted":
                 self._granted.set()
             case "started":
                 self._since = self._loop.time() - event["seconds"]
-                self._asked.set()
+                self._requested.set()
                 self._waited = event["waited"]
                 if self._verdict is None:
                     self._timer.cancel()
@@ -103,13 +107,13 @@ class LocalJob:
                 return replace(outcome, failure=failure, message=message)
         return None
 
-    def died(self, how: str) -> Outcome:
+    def crash_outcome(self, reason: str) -> Outcome:
         """How a job ended whose process did."""
         if self._verdict is None and not self._granted.is_set():
             self._timer.cancel()
             self.is_stillborn = True
             self._granted.set()
-        failure, message = self._verdict or ("crashed", how)
+        failure, message = self._verdict or ("crashed", reason)
         seconds = 0.0 if self._since is None else self._loop.time() - self._since
         return Outcome(
             self.job,
@@ -124,7 +128,7 @@ class LocalJob:
         """Tells all who wait."""
         self._timer.cancel()
         self._outcome = self._outcome or outcome
-        for event in (self._over, self._asked, self._granted):
+        for event in (self._over, self._requested, self._granted):
             event.set()
 
     def _read(self, event: dict[str, Any], cost: PhaseCost | None) -> Outcome:
@@ -134,7 +138,7 @@ class LocalJob:
         return Outcome(
             self.job,
             material=event.get("material") or self.grant.material,
-            kept=bool(event.get("kept")) and self.grant.material is not None,
+            keeps_material=bool(event.get("kept")) and self.grant.material is not None,
             cost=cost,
             peak_rss=event.get("peak_rss", 0),
             base_rss=event.get("base_rss", 0),

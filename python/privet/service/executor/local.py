@@ -119,7 +119,7 @@ class LocalExecutor:
         """This machine."""
         return [self.node]
 
-    def here(self) -> str | None:
+    def local_machine(self) -> str | None:
         """This machine."""
         return self.node.name
 
@@ -248,7 +248,7 @@ class LocalExecutor:
     def _finish(self, job: LocalJob, outcome: Outcome) -> None:
         if job.is_stillborn:
             return
-        if outcome.material and outcome.failure and not outcome.kept:
+        if outcome.material and outcome.failure and not outcome.keeps_material:
             self._tasks.start(self._discard_of(job, outcome, outcome.material))
             return
         if outcome.material and job.grant.phase == "prepare":

@@ -28,7 +28,7 @@ EVENTS = 1
 LINE_BYTES = 1 << 20
 """Longest line of a worker; far above what it writes."""
 
-Hear = Callable[[dict[str, Any]], None]
+OnEvent = Callable[[dict[str, Any]], None]
 
 _log = logging.getLogger(__name__)
 
@@ -41,8 +41,8 @@ class _Events(SubprocessStreamProtocol):
         super().__init__(limit=1 << 16, loop=loop)
         self.first: asyncio.Future[dict[str, Any] | None] = loop.create_future()
         self.over = asyncio.Event()
-        self.hear: Hear = self._first
-        self._rest = b""
+        self.on_event: OnEvent = self._first
+        self._partial_line = b""
         self._process: asyncio.SubprocessTransport | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
@@ -56,16 +56,16 @@ class _Events(SubprocessStreamProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes | str) -> None:
         assert isinstance(data, bytes)
-        *lines, self._rest = (self._rest + data).split(b"\n")
-        if len(self._rest) > LINE_BYTES:
-            self._rest = b""
+        *lines, self._partial_line = (self._partial_line + data).split(b"\n")
+        if len(self._partial_line) > LINE_BYTES:
+            self._partial_line = b""
             if self._process is not None:
                 self._process.kill()
             return
         for line in lines:
             try:
                 # Of bytes, `json` would look for the encoding first.
-                self.hear(json.loads(line.decode()))
+                self.on_event(json.loads(line.decode()))
             except Exception as error:
                 _log.error("a worker's event was not taken", extra={"trace": trace(error)})
 
@@ -135,9 +135,9 @@ class WorkerProcess:
             stdin.write(json.dumps(order).encode() + b"\n")
             await stdin.drain()
 
-    def on_event(self, hear: Hear) -> None:
-        """From now on, `hear` is called with each event. It must be quick."""
-        self._events.hear = hear
+    def on_event(self, on_event: OnEvent) -> None:
+        """From now on, `on_event` is called with each event. It must be quick."""
+        self._events.on_event = on_event
 
     def terminate(self) -> None:
         """Ends the process at once."""

@@ -70,7 +70,7 @@ class Executor(Protocol):
     def machines(self) -> list[Node]:
         """The machines that are there now."""
 
-    def here(self) -> str | None:
+    def local_machine(self) -> str | None:
         """The machine that this process runs on; None if it lends nothing of that."""
 
     def is_down(self) -> bool:

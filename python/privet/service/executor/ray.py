@@ -46,7 +46,7 @@ class Machine:
     node: Node
     id: str
     agent: Any
-    lost: asyncio.Future[None]
+    loss: asyncio.Future[None]
     is_down: bool = False
     jobs: dict[str, RayJob] = field(default_factory=dict)
 
@@ -120,7 +120,7 @@ class RayExecutor:
         """The nodes that are there now."""
         return [machine.node for machine in self._machines.values()]
 
-    def here(self) -> str | None:
+    def local_machine(self) -> str | None:
         """None: which of the nodes is this one, if any, Ray does not say."""
         return None
 
@@ -209,7 +209,7 @@ class RayExecutor:
         self._released[machine] = place.id
         # Its end is no loss: nobody is told of one.
         del self._machines[machine]
-        place.lost.set_result(None)
+        place.loss.set_result(None)
         try:
             async with asyncio.timeout(SILENCE_SECONDS):
                 await place.agent.close.remote()
@@ -245,10 +245,10 @@ class RayExecutor:
 
     async def _call(self, machine: Machine, call: Any, *arguments: Any) -> Any:
         """What a node answers; None if it is lost first, which a call that fails makes it."""
-        if machine.lost.done():
+        if machine.loss.done():
             return None
         answer = asyncio.ensure_future(call.remote(*arguments))
-        await asyncio.wait([answer, machine.lost], return_when=asyncio.FIRST_COMPLETED)
+        await asyncio.wait([answer, machine.loss], return_when=asyncio.FIRST_COMPLETED)
         if not answer.done():
             answer.cancel()
             return None
@@ -321,7 +321,7 @@ class RayExecutor:
     async def _watch(self, machine: Machine) -> None:
         """Waits until a node gives no more sign of life."""
         missed = 0
-        while missed < MISSED and not machine.lost.done():
+        while missed < MISSED and not machine.loss.done():
             try:
                 async with asyncio.timeout(SILENCE_SECONDS):
                     machine.is_down = bool(await self._call(machine, machine.agent.ping))
@@ -334,10 +334,10 @@ class RayExecutor:
         self._lose(machine)
 
     def _lose(self, machine: Machine) -> None:
-        if machine.lost.done():
+        if machine.loss.done():
             return
         self._machines.pop(machine.node.name, None)
-        machine.lost.set_result(None)
+        machine.loss.set_result(None)
         # If it is only cut off, it must not go on: its jobs count as ended.
         self._ray.kill(machine.agent)
         self._events.put_nowait(MachineEvent("lost", machine.node))

@@ -120,7 +120,7 @@ class Slot:
     async def _keep(self, worker: WorkerProcess) -> None:
         while True:
             self._worker = worker
-            worker.on_event(self._hear)
+            worker.on_event(self._on_event)
             offering = asyncio.create_task(self._begin())
             try:
                 reason = await worker.ended()
@@ -137,7 +137,7 @@ class Slot:
             self._answer.set_exception(PrivetError(reason))
         if self.job is not None:
             _log.warning("a worker ended in job %s: %s", self.job.job, reason)
-            self._finish(self.job, self.job.died(reason))
+            self._finish(self.job, self.job.crash_outcome(reason))
 
     async def _begin(self) -> None:
         """Offers everything to a new worker."""
@@ -173,12 +173,12 @@ class Slot:
         self.offered.add(event["program"])
         return str(event["program"])
 
-    def _hear(self, event: dict[str, Any]) -> None:
+    def _on_event(self, event: dict[str, Any]) -> None:
         if "job" not in event:
             if self._answer is not None and not self._answer.done():
                 self._answer.set_result(event)
         elif self.job is not None and event["job"] == self.job.job:
-            job, outcome = self.job, self.job.hear(event)
+            job, outcome = self.job, self.job.on_event(event)
             if outcome is not None:
                 self._finish(job, outcome)
                 self._free()

@@ -4,4 +4,4 @@ from privet.service.repository.build import Build, Builder
 from privet.service.repository.config import Limits, ModelConfig, parse_config, read_config
 from privet.service.repository.files import ModelFolders, Models, SingleModel
 from privet.service.repository.repository import Repository, Row
-from privet.service.repository.version import FETCH, Asked, Version
+from privet.service.repository.version import FETCH, SuiteChoice, Version

@@ -236,22 +236,22 @@ def read_config(folder: Path) -> ModelConfig:
     return parse_config(document, str(path))
 
 
-def parse_config(document: Any, where: str) -> ModelConfig:
-    """The configuration in a table; `where` is its name in errors. Raises `Misuse` that names the
+def parse_config(document: Any, source: str) -> ModelConfig:
+    """The configuration in a table; `source` is its name in errors. Raises `Misuse` that names the
     option, and what is possible."""
-    config = read(ModelConfig, document, where)
+    config = read(ModelConfig, document, source)
     for suite_type in config.types if config.suites else ():
         is_other = in_sessions(suite_type) or suite_type.precision != config.types[0].precision
         if is_other and len(config.types) > 1:
             raise Misuse(
-                f"{where}: a program of suite {suite_type.name} is not one of other suites: offer "
+                f"{source}: a program of suite {suite_type.name} is not one of other suites: offer "
                 "it alone, and the model once more for others"
             )
     try:
         if config.session is None:
             _check_offers(config)
     except Misuse as error:
-        raise Misuse(f"{where}: {error}") from error
+        raise Misuse(f"{source}: {error}") from error
     return config
 
 

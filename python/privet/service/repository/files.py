@@ -87,7 +87,7 @@ class ModelFolders:
     def read(self, name: str) -> tuple[ModelConfig, list[Source]]:
         folder = self.folder / name
         config = read_config(folder)
-        return config, chosen(folder, config)
+        return config, served_versions(folder, config)
 
 
 @dataclass(frozen=True)
@@ -131,7 +131,7 @@ def _file(home: Path) -> Path | None:
     return next((place for place in places if place.is_file()), None)
 
 
-def chosen(folder: Path, config: ModelConfig) -> list[Source]:
+def served_versions(folder: Path, config: ModelConfig) -> list[Source]:
     """The versions that are to be served. Raises `Misuse` if one is missing, there is none, or the
     folder's name cannot be a model's."""
     check_name(folder.name)

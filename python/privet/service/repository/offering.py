@@ -146,14 +146,14 @@ def fulfilling(wish: Mapping[str, str | int | None], offers: Sequence[Suite]) ->
     """The offers that a wish leaves: those whose facts are the wished ones, or if there are none,
     those that have no choice. Raises `Misuse` that says which part none of them fulfils, and what
     they have instead."""
-    left = list(offers)
+    candidates = list(offers)
     for name, value in wish.items():
         if value is None:
             continue
-        fitting = [suite for suite in left if suite.facts()[name] == value]
-        fitting = fitting or [suite for suite in left if suite.facts()[name] is None]
+        fitting = [suite for suite in candidates if suite.facts()[name] == value]
+        fitting = fitting or [suite for suite in candidates if suite.facts()[name] is None]
         if not fitting:
-            values = dict.fromkeys(str(suite.facts()[name]) for suite in left)
+            values = dict.fromkeys(str(suite.facts()[name]) for suite in candidates)
             raise Misuse(f"does not serve {name} {value}; it serves {', '.join(values)}")
-        left = fitting
-    return left
+        candidates = fitting
+    return candidates

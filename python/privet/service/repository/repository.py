@@ -52,7 +52,7 @@ class Row:
 
 
 @dataclass
-class _Held:
+class _VersionEntry:
     """What is known of one version's files: `key` is the state of them that was tried last."""
 
     key: Any = None
@@ -64,7 +64,7 @@ class _Held:
 @dataclass
 class _Model:
     error: Exception | None = None
-    held: dict[int, _Held] = field(default_factory=dict)
+    versions: dict[int, _VersionEntry] = field(default_factory=dict)
 
 
 class Repository:
@@ -103,8 +103,8 @@ class Repository:
         `Misuse` if the repository itself cannot be read."""
         before = self.rows(), [version for name in self.models() for version in self.versions(name)]
         names = self._source.names()
-        for gone in set(self._models) - set(names):
-            await self._drop(self._models.pop(gone), [])
+        for absent_name in set(self._models) - set(names):
+            await self._drop(self._models.pop(absent_name), [])
         for name in names:
             model = self._models.setdefault(name, _Model())
             try:
@@ -114,7 +114,9 @@ class Repository:
                 model.error = error
                 continue
             for source in sources:
-                await self._update(model.held.setdefault(source.number, _Held()), source, config)
+                await self._update(
+                    model.versions.setdefault(source.number, _VersionEntry()), source, config
+                )
             await self._drop(model, [source.number for source in sources])
         self._models = dict(sorted(self._models.items()))
         return before != (
@@ -127,11 +129,11 @@ class Repository:
         if not self._source.required:
             return
         for model in self._models.values():
-            for error in (model.error, *(entry.error for entry in model.held.values())):
+            for error in (model.error, *(entry.error for entry in model.versions.values())):
                 if error is not None:
                     raise error
 
-    async def _update(self, entry: _Held, source: Source, config: ModelConfig) -> None:
+    async def _update(self, entry: _VersionEntry, source: Source, config: ModelConfig) -> None:
         key = (
             replace(config, limits=ModelConfig().limits, description="", cores=1),
             source.signature(),
@@ -167,7 +169,7 @@ class Repository:
             await self._retire(old)
 
     def _failed(
-        self, entry: _Held, source: Source, error: Exception, *, again: bool = False
+        self, entry: _VersionEntry, source: Source, error: Exception, *, again: bool = False
     ) -> None:
         """Remembers why a version was not loaded; one that was not at fault is tried `again`."""
         entry.error = error
@@ -176,21 +178,21 @@ class Repository:
         _log.warning("version not loaded", extra=extra)
 
     async def _drop(self, model: _Model, keep: list[int]) -> None:
-        for number in [number for number in model.held if number not in keep]:
-            version = model.held.pop(number).version
+        for number in [number for number in model.versions if number not in keep]:
+            version = model.versions.pop(number).version
             if version is not None:
                 await self._retire(version)
 
     @staticmethod
     def _served(model: _Model) -> list[Version]:
-        entries = sorted(model.held.items())
+        entries = sorted(model.versions.items())
         return [entry.version for _, entry in entries if entry.version is not None]
 
     @staticmethod
     def _rows(name: str, model: _Model) -> list[Row]:
         rows = [
             _row(name, number, entry.version, entry.error or model.error)
-            for number, entry in sorted(model.held.items())
+            for number, entry in sorted(model.versions.items())
         ]
         return rows or [_row(name, None, None, model.error)]
 

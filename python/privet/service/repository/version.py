@@ -26,7 +26,7 @@ FETCH = " fetch"
 
 
 @dataclass(frozen=True)
-class Asked:
+class SuiteChoice:
     """A suite that this version serves, every choice made: how stores label it, and what it takes
     by formula: the `forecast` of material and its use, or the `load` of a single job: an inference,
     or one that `fetches` what a client keeps (neither in sessions, whose plan the version has)."""
@@ -45,7 +45,7 @@ class Asked:
         bare = self.load is not None and isinstance(self.suite, MaterialSuite)
         return f"{self.label} unprepared" if bare else self.label
 
-    def fetching(self) -> Asked:
+    def fetching(self) -> SuiteChoice:
         """The job before it, in which a client fetches what it keeps of the program. Raises
         `Misuse` if there is nothing to fetch."""
         if self.forecast is None or not self.forecast.kept_bytes:
@@ -83,8 +83,8 @@ class Version:
     missing: tuple[str, ...] = ()
     dealer: bool = False
     plan: dict[str, Any] | None = None
-    _asked: dict[Suite, Asked] = field(default_factory=dict, repr=False, compare=False)
-    _wished: dict[Wished, Asked] = field(default_factory=dict, repr=False, compare=False)
+    _choices: dict[Suite, SuiteChoice] = field(default_factory=dict, repr=False, compare=False)
+    _wishes: dict[Wished, SuiteChoice] = field(default_factory=dict, repr=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -107,13 +107,13 @@ class Version:
         return tuple(dict.fromkeys(offer[0].name for offer in self.offers))
 
     @property
-    def session(self) -> Asked:
+    def session(self) -> SuiteChoice:
         """What sessions ask: nothing can be chosen. Raises `Misuse` if clients choose how each job
         is computed."""
         suite = self.config.session
         if suite is None:
             raise Misuse(f"model {self.name} is not served in sessions")
-        return Asked(suite, suite.name)
+        return SuiteChoice(suite, suite.name)
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -150,16 +150,16 @@ class Version:
         """Whether it is served in sessions, by a process of its own."""
         return self.config.session is not None
 
-    def ask(self, wish: Mapping[str, str | int | None], *, unprepared: bool = False) -> Asked:
+    def ask(self, wish: Mapping[str, str | int | None], *, unprepared: bool = False) -> SuiteChoice:
         """Fills up a client's wish for facts of a suite, perhaps without preparation, and plans it.
         Raises `Misuse` that says what this version serves."""
         # There are no more wishes than combinations of the words that a call may say.
         wished = (frozenset(wish.items()), unprepared)
-        if (choice := self._wished.get(wished)) is None:
-            choice = self._wished[wished] = self._ask(wish, unprepared)
+        if (choice := self._wishes.get(wished)) is None:
+            choice = self._wishes[wished] = self._ask(wish, unprepared)
         return choice
 
-    def _ask(self, wish: Mapping[str, str | int | None], unprepared: bool) -> Asked:
+    def _ask(self, wish: Mapping[str, str | int | None], unprepared: bool) -> SuiteChoice:
         if self.in_sessions:
             name = self.session.suite.name
             raise Misuse(
@@ -175,28 +175,32 @@ class Version:
             raise Misuse("this service has no dealer; ask for correlations of the parties")
         if unprepared:
             suite = suite.without_preparation()
-        if suite not in self._asked:
-            self._asked[suite] = plan(self.public, suite)
-        return self._asked[suite]
+        if suite not in self._choices:
+            self._choices[suite] = plan(self.public, suite)
+        return self._choices[suite]
 
-    def labelled(self, label: str) -> Asked | None:
+    def labelled(self, label: str) -> SuiteChoice | None:
         """The choice that stores label so; None if nobody has asked for it."""
-        return next((choice for choice in self._asked.values() if choice.scheduled == label), None)
+        return next(
+            (choice for choice in self._choices.values() if choice.scheduled == label), None
+        )
 
 
-def plan(public: bytes, suite: Suite) -> Asked:
+def plan(public: bytes, suite: Suite) -> SuiteChoice:
     """Plans a suite, every choice made, for a program's public half. Raises those of
     `MaterialSuite.native` and `SingleJobSuite.load`."""
     if isinstance(suite, SingleJobSuite):
-        return Asked(suite, suite.label, load=suite.load(public))
+        return SuiteChoice(suite, suite.label, load=suite.load(public))
     native_plan = suites.material_suite(suite).native(public)
     cost = suites.forecast(native_plan)
     if suite.prepares_ahead:
-        return Asked(suite, native_plan.suite, cost)
+        return SuiteChoice(suite, native_plan.suite, cost)
     passing = cost.online_bytes_client + cost.online_bytes_server
     if cost.refill is not None:
         passing += cost.refill.bytes_client + cost.refill.bytes_server
-    return Asked(suite, native_plan.suite, load=suites.Load(passing, cost.memory_bytes_server))
+    return SuiteChoice(
+        suite, native_plan.suite, load=suites.Load(passing, cost.memory_bytes_server)
+    )
 
 
 def _is_dealt(suite: Suite) -> bool:
@@ -219,7 +223,7 @@ def load_version(
         raise Misuse("a model with state is served by privet.Server, whose sessions keep it, alone")
     offers, missing = [], []
     figures: dict[str, Any] = {}
-    for offer in _wanted(config):
+    for offer in _allowed_suites(config):
         first = offer[0]
         if config.session is not None:
             why = _unplanned(program, first, figures)
@@ -246,7 +250,7 @@ def load_version(
     )
 
 
-def _wanted(config: ModelConfig) -> list[tuple[Suite, ...]]:
+def _allowed_suites(config: ModelConfig) -> list[tuple[Suite, ...]]:
     """What the configuration allows, by suite and security level."""
     if config.session is not None:
         return [(config.session,)]

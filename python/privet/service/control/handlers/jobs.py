@@ -33,16 +33,16 @@ async def notice(call: Call[NoticeBody]) -> Answer:
     """Announces a request: material is made ahead."""
     if (before := _before(call, "notice")) is not None:
         return answer(_admitted(before), 202)
-    version = _wanted(call)
+    version = _version_for(call)
     jobs = call.service.jobs.live_of(call.caller.client)
     waiting = [entry for entry in jobs if entry.kind == "notice" and entry.is_open]
     waiting = [entry for entry in waiting if entry.version.model == version.model]
-    most = version.config.limits.notices_per_client
-    stock = call.service.asked(call.caller.client, version)
-    if len(waiting) + stock + 1 > most:
+    maximum = version.config.limits.notices_per_client
+    stock = call.service.requested_count(call.caller.client, version)
+    if len(waiting) + stock + 1 > maximum:
         raise too_many(
             f"you have {len(waiting)} notices that wait and {stock} entries that you asked for, of "
-            f"{version.name}, and {most} is the most: use them first",
+            f"{version.name}, and {maximum} is the most: use them first",
             call.service.retry_seconds(),
             "notices",
         )
@@ -54,8 +54,8 @@ async def notice(call: Call[NoticeBody]) -> Answer:
 async def request(call: Call[RequestBody]) -> Answer:
     """Asks for an inference, or to fetch what this client keeps."""
     if (before := _before(call, "fetch" if call.body.fetch else "request")) is not None:
-        return await _admission(call, before, seen=0)
-    version = _wanted(call)
+        return await _admission(call, before, after=0)
+    version = _version_for(call)
     limits = version.config.limits
     if limits.requests_per_minute is not None:
         _spend(call, version.name, limits.requests_per_minute)
@@ -63,7 +63,7 @@ async def request(call: Call[RequestBody]) -> Answer:
     _charge(call, version)
     if limits.requests_per_minute is not None:
         _charge(call, version, version.name, limits.requests_per_minute)
-    return await _admission(call, submitted, seen=submitted.sequence)
+    return await _admission(call, submitted, after=submitted.sequence)
 
 
 async def updates(call: Call[None]) -> Answer:
@@ -79,7 +79,7 @@ async def updates(call: Call[None]) -> Answer:
 async def job(call: Call[None]) -> Answer:
     """One job; waits until it changes after `seen`."""
     wait: Wait = call.parameters
-    entry = _own(call)
+    entry = _job_or_record(call)
     if isinstance(entry, Job):
         await _listen(call, wait.seen, wait.wait, entry.id)
         return answer(entry.document())
@@ -88,24 +88,24 @@ async def job(call: Call[None]) -> Answer:
 
 async def cancel(call: Call[None]) -> Answer:
     """Ends a job as cancelled, also one that runs."""
-    entry = _own(call)
+    entry = _job_or_record(call)
     if isinstance(entry, Job):
         call.service.cancel(entry)
         return answer(entry.document())
     return answer(entry)
 
 
-async def _listen(call: Call[Any], seen: int, seconds: float, id: str | None = None) -> None:
+async def _listen(call: Call[Any], after: int, seconds: float, id: str | None = None) -> None:
     """Waits for updates as `Jobs.wait`; the caller listens meanwhile, as long as it is there."""
     service, client = call.service, call.caller.client
     with service.listening.of(client), while_connected(call.request):
-        await service.jobs.wait(client, seen, seconds, id)
+        await service.jobs.wait(client, after, seconds, id)
 
 
-def _own(call: Call[None]) -> Job | dict[str, Any]:
+def _job_or_record(call: Call[None]) -> Job | dict[str, Any]:
     """The caller's job that the address names, or what is on record of it."""
     id, client, jobs = call.path["id"], call.caller.client, call.service.jobs
-    entry = jobs.mine(client, id) or jobs.keyed(client, id) or call.service.past(client, id)
+    entry = jobs.of_client(client, id) or jobs.keyed(client, id) or call.service.past(client, id)
     if entry is None:
         raise not_found(NOT_YOURS)
     return entry
@@ -125,24 +125,25 @@ def _admitted(job: Job) -> dict[str, Any]:
     return {"id": job.id, "state": job.state, "sequence": job.sequence}
 
 
-def _updates(call: Call[Any], seen: int) -> dict[str, Any]:
+def _updates(call: Call[Any], after: int) -> dict[str, Any]:
     jobs, client = call.service.jobs, call.caller.client
-    changed = [job.document() for job in jobs.updates(client, seen)]
+    changed = [job.document() for job in jobs.updates(client, after)]
     return {"sequence": jobs.sequence(client), "jobs": changed}
 
 
-async def _admission(call: Call[RequestBody], job: Job, seen: int) -> Answer:
+async def _admission(call: Call[RequestBody], job: Job, after: int) -> Answer:
     """The answer to a call that made `job`; if the caller waits, with updates once the job has some
-    after `seen` that it can act on. Such calls leave half of the places to calls for updates."""
+    beyond number `after` that it can act on. Such calls leave half of the places to calls for
+    updates."""
     body, jobs, client = call.body, call.service.jobs, call.caller.client
     if not body.wait or 2 * jobs.waiting(client) >= call.service.limits.long_polls:
         return answer(_admitted(job), 202)
     before = job.sequence - 1 if body.seen is None else body.seen
-    await _listen(call, seen, body.wait, job.id)
+    await _listen(call, after, body.wait, job.id)
     return answer({**_admitted(job), "news": _updates(call, before)}, 202)
 
 
-def _wanted(call: Call[Any]) -> Version:
+def _version_for(call: Call[Any]) -> Version:
     body: Ask = call.body
     check_takes_jobs(call.service)
     version = find(call, body.version)
@@ -170,16 +171,18 @@ def _charge(call: Call[Any], version: Version, model: str = "", rate: float | No
     """Takes the inferences of a request beyond the first, which was taken to let it in: a client
     that asks for a thousand at once asks for no more until it might have them one by one."""
     rate = call.service.limits.requests_per_minute if rate is None else rate
-    more = -(-call.body.samples // version.program.batch) - 1
-    if more:
+    further_inferences = -(-call.body.samples // version.program.batch) - 1
+    if further_inferences:
         buckets, now = call.service.buckets, time.monotonic()
-        buckets.charge((call.caller.client, model), rate / 60, max(1.0, rate / 6), now, more)
+        buckets.charge(
+            (call.caller.client, model), rate / 60, max(1.0, rate / 6), now, further_inferences
+        )
 
 
 def _submit(call: Call[Any], version: Version) -> Job:
     limit_reached = call.service.limit_reached(call.caller.client, version)
     if limit_reached is not None:
-        refuse = too_many if limit_reached.own else unavailable
+        refuse = too_many if limit_reached.is_own else unavailable
         raise refuse(str(limit_reached), call.service.retry_seconds(), limit_reached.reason)
     try:
         caller = call.caller
