@@ -107,14 +107,14 @@ class Stock:
         return Level(self.model, sum(notice.is_ready for notice in self.notices), self.wanted)
 
     @property
-    def begun(self) -> int:
+    def pending(self) -> int:
         """How many are ready or under way."""
         return len(self.notices) + self.announcing
 
     @property
     def is_wanting(self) -> bool:
         """Whether a further one is to be announced now."""
-        return self.begun < self.wanted and not self.is_refused and self.delay.is_over
+        return self.pending < self.wanted and not self.is_refused and self.delay.is_over
 
 
 class Ahead:
@@ -132,7 +132,7 @@ class Ahead:
     ) -> None:
         self._client, self._terms, self._on_event = client, terms, on_event
         self._stocks = {model: Stock(model, level) for model, level in levels.items()}
-        self._known: tuple[Level, ...] | None = None
+        self._reported_levels: tuple[Level, ...] | None = None
         self._wake = asyncio.Event()
         self._tasks = Tasks(lambda _task: self._wake.set())
 
@@ -170,10 +170,12 @@ class Ahead:
         """Announces what is missing, for the model with the smallest part of its level first."""
         while True:
             self._wake.clear()
-            if (levels := self._levels()) != self._known:
+            if (levels := self._levels()) != self._reported_levels:
                 self._notify("levels", levels)
             wanting = [stock for stock in self._stocks.values() if stock.is_wanting]
-            for stock in sorted(wanting, key=lambda candidate: candidate.begun / candidate.wanted):
+            for stock in sorted(
+                wanting, key=lambda candidate: candidate.pending / candidate.wanted
+            ):
                 if await self._begin(stock):
                     break
             else:
@@ -183,7 +185,7 @@ class Ahead:
 
     async def _begin(self, stock: Stock) -> bool:
         """Begins to announce, if the disk has room; several may be under way."""
-        unmade = stock.begun - stock.level.ready
+        unmade = stock.pending - stock.level.ready
         try:
             has_room = await self._client.has_room(stock.model, self._terms, unmade + 1)
         except FAULTS as error:
@@ -240,7 +242,7 @@ class Ahead:
         return tuple(stock.level for stock in self._stocks.values())
 
     def _notify(self, kind: str, levels: tuple[Level, ...], **fields: Any) -> None:
-        self._known = levels
+        self._reported_levels = levels
         if self._on_event is None:
             return
         try:

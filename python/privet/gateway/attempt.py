@@ -18,7 +18,7 @@ from privet.gateway.idle import IdleSessions
 from privet.gateway.model import Offer, Terms
 from privet.runtime import Credentials, MaterialStore
 from privet.runtime.client import network_of
-from privet.runtime.result import Made, Spent
+from privet.runtime.result import EntryCost, Inference
 from privet.runtime.session import Line, Session
 from privet.suites import MaterialSuite, Progress, SingleJobSuite, material_suite
 from privet.suites.costs import NOTHING
@@ -104,7 +104,7 @@ class WorkerClient:
     max_disk: int | None = None
     progress: Progress | None = None
     idle: IdleSessions = field(default_factory=IdleSessions, init=False, repr=False, compare=False)
-    _opened: list[tuple[int, MaterialStore]] = field(
+    _stores: list[tuple[int, MaterialStore]] = field(
         default_factory=list, init=False, repr=False, compare=False
     )
 
@@ -114,9 +114,9 @@ class WorkerClient:
         opened anew it sweeps away what a full disk has left, and sees whether its key is another.
         """
         period = int(time.monotonic() / REOPEN_SECONDS)
-        if not self._opened or self._opened[0][0] != period:
-            self._opened[:] = [(period, MaterialStore(self.state, most=self.max_disk))]
-        return self._opened[0][1]
+        if not self._stores or self._stores[0][0] != period:
+            self._stores[:] = [(period, MaterialStore(self.state, most=self.max_disk))]
+        return self._stores[0][1]
 
 
 class Attempt:
@@ -151,7 +151,7 @@ class Attempt:
             progress("fetch", 0, 1, "the encrypted weights, once")
             session.native.fetch(plan)
             progress("fetch", 1, 1, "")
-            session.tell_evicted()
+            session.warn_of_evicted()
         finally:
             session.leave()
 
@@ -161,7 +161,7 @@ class Attempt:
         progress = self._worker_client.progress
         return self._on_session(lambda session, plan: session.native.prepare(plan, progress))
 
-    def infer(self, payload: Payload) -> tuple[Spent, Made | None]:
+    def infer(self, payload: Payload) -> tuple[Inference, EntryCost | None]:
         """Uses the material that the service named; this side claims it before anything is sent.
         What needs none tells what it made on the way. Raises `MaterialError` if this side has not
         got it, or used it; else as `privet.Client.infer`."""
@@ -172,7 +172,7 @@ class Attempt:
             return self._infer_at_once(suite, payload)
         progress = self._worker_client.progress
 
-        def work(session: Session, plan: _native.Plan) -> tuple[Spent, Made | None]:
+        def work(session: Session, plan: _native.Plan) -> tuple[Inference, EntryCost | None]:
             if not material:
                 result = session.native.infer_unprepared(plan, payload, progress)
                 return (material, *result), (NOTHING, ())
@@ -180,7 +180,9 @@ class Attempt:
 
         return self._on_session(work)
 
-    def _infer_at_once(self, suite: SingleJobSuite, payload: Payload) -> tuple[Spent, Made]:
+    def _infer_at_once(
+        self, suite: SingleJobSuite, payload: Payload
+    ) -> tuple[Inference, EntryCost]:
         self._check(suite.label)
         client = self._worker_client
         line = self._connect(

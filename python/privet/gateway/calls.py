@@ -69,8 +69,8 @@ class Calls:
     `server_name` is the name in the service's certificate, if it is not the host's; `token` a
     bearer token, for services that ask for one. A call that meets a busy service (429, 503) or none
     at all is made again, later and later and not before the service says, for `patience` seconds.
-    No connection is made to a service whose certificate is one of the `revoked`; `shown` has the
-    certificates, in DER, that it showed for the last stream.
+    No connection is made to a service whose certificate is one of the `revoked`; `certificates` has
+    the certificates, in DER, that it showed for the last stream.
 
     Raises `Misuse` if `url` is no such address, or the certificates cannot be used.
     """
@@ -97,7 +97,7 @@ class Calls:
         self._base = f"https://{parts.netloc}"
         check_credentials(credentials)
         self._tls = credentials.tls(revoked)
-        self.shown: list[bytes] = []
+        self.certificates: list[bytes] = []
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
         self._patience = patience
         self._seldom = Seldom()
@@ -143,7 +143,7 @@ class Calls:
                 max_msg_size=MOST_BYTES,
             ) as link:
                 tls = link.get_extra_info("ssl_object")
-                self.shown = [] if tls is None else chain_of(tls)  # none: it is gone again
+                self.certificates = [] if tls is None else chain_of(tls)  # none: it is gone again
                 yield link
         except aiohttp.WSServerHandshakeError as error:
             if error.status in BUSY:
@@ -208,13 +208,13 @@ class Calls:
                 if not failure.is_away:
                     raise failure from cause
             # Clients that were turned away together should not come back together.
-            rest = max(hint, pause) * random.uniform(1.0, 1.25)
-            if time.monotonic() + rest > limit:
+            pause_seconds = max(hint, pause) * random.uniform(1.0, 1.25)
+            if time.monotonic() + pause_seconds > limit:
                 raise error
-            if rest >= LONG_PAUSE_SECONDS and self._seldom.due() is not None:
-                left = limit - time.monotonic()
-                _log.warning("%s; asked again for up to %.0f seconds", error, left)
-            await asyncio.sleep(rest)
+            if pause_seconds >= LONG_PAUSE_SECONDS and self._seldom.due() is not None:
+                remaining = limit - time.monotonic()
+                _log.warning("%s; asked again for up to %.0f seconds", error, remaining)
+            await asyncio.sleep(pause_seconds)
             if is_needless is not None and await is_needless():
                 raise error
             pause = min(2 * pause, LONGEST_PAUSE_SECONDS)
@@ -223,8 +223,8 @@ class Calls:
         """What broke a connection; a connection that ended without a word is looked at again."""
         failure = not_reached(self._base, self.server_name, cause)
         if failure.is_away and not isinstance(cause, aiohttp.ClientConnectorError | TimeoutError):
-            where = (self._base, self.host, self.port, self.server_name, self._tls)
-            return await refusal(*where) or failure
+            endpoint = (self._base, self.host, self.port, self.server_name, self._tls)
+            return await refusal(*endpoint) or failure
         return failure
 
     def _open(self) -> aiohttp.ClientSession:

@@ -152,21 +152,21 @@ class Admitted:
 
 async def submit(
     calls: Calls,
-    what: str,
+    kind: str,
     offer: Offer,
     terms: Terms,
     key: str,
     hold: float = 0.0,
     is_needless: Callable[[], Awaitable[bool]] | None = None,
-    **more: Any,
+    **fields: Any,
 ) -> Admitted:
     """Asks for `notices` or `requests` on resolved terms. The service may hold its answer `hold`
     seconds. A call whose answer was lost is sent again, and makes no second job, because of `key`,
     which is new for each; one that met a busy service is not, once it `is_needless`. Raises
     `Misuse`, `MaterialError` or `OtherProgram` if it is refused; `PeerBusy`, `LinkError`."""
     body = {"version": terms.version, "program": terms.program_hash, **terms.facts, "key": key}
-    path = f"{version_path(offer.model.name)}/{what}"
-    reply = await calls.post(path, body | more | {"wait": hold or None}, hold, is_needless)
+    path = f"{version_path(offer.model.name)}/{kind}"
+    reply = await calls.post(path, body | fields | {"wait": hold or None}, hold, is_needless)
     try:
         return Admitted(str(reply["id"]), int(reply["sequence"]), reply.get("news"))
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -117,9 +117,9 @@ class ServiceClient:
         self._executor = AttemptExecutor(worker_client, threads)
         self._catalog = Catalog(self._calls, link, parse_size(memory) or machine_memory())
         self._updates = JobUpdates(self._calls, self._adopt if offers else None)
-        self._asked: OrderedDict[tuple[str, Terms], Offer] = OrderedDict()
+        self._offers: OrderedDict[tuple[str, Terms], Offer] = OrderedDict()
         self._notices: set[Notice] = set()
-        self._held = 0
+        self._held_calls = 0
         self._fetches: dict[tuple[str, str], asyncio.Task[None]] = {}
         self._fetching = asyncio.Lock()
         self._tasks = Tasks()
@@ -185,8 +185,8 @@ class ServiceClient:
         """
 
         async def announce(offer: Offer, resolved: Terms) -> Notice:
-            left = await self._fetch(offer, resolved, timeout)
-            job = await self._submit("notices", offer, resolved, samples=samples, timeout=left)
+            remaining = await self._fetch(offer, resolved, timeout)
+            job = await self._submit("notices", offer, resolved, samples=samples, timeout=remaining)
             notice = Notice(job.id, offer, resolved, self._executor)
             self._notices.add(notice)
             return self._updates.follow(notice, job.sequence)
@@ -250,35 +250,35 @@ class ServiceClient:
             tracing.steps("online", result.online, result.layers)
             return result
         id = notice.id if isinstance(notice, Notice) else notice
-        left = timeout
+        remaining = timeout
 
         async def ask(offer: Offer, resolved: Terms) -> Request:
-            nonlocal left
+            nonlocal remaining
             if id is None:
-                left = await self._fetch(offer, resolved, left)
+                remaining = await self._fetch(offer, resolved, remaining)
             if _is_small(offer.program, inputs):
                 request_portions = encode_portions(offer.program, inputs)
             else:
                 request_portions = await asyncio.to_thread(encode_portions, offer.program, inputs)
-            seen = self._updates.seen
+            sequence = self._updates.sequence
             job = await self._submit(
                 "requests",
                 offer,
                 resolved,
                 samples=sum(portion.samples for portion in request_portions),
                 notice=id,
-                timeout=None if left is None else max(SHORTEST_SECONDS, left),
+                timeout=None if remaining is None else max(SHORTEST_SECONDS, remaining),
                 deadline=deadline,
                 unprepared=None if resolved.suite.prepares_ahead else True,
                 ready=True if ready and resolved.suite.prepares_ahead else None,
-                hold=_hold(left) if self._held < MOST_HELD else 0.0,
-                seen=seen,
+                hold=_hold(remaining) if self._held_calls < MOST_HELD else 0.0,
+                seen=sequence,
             )
             request = Request(job.id, offer, resolved, self._executor, request_portions, self._end)
             try:
                 self._updates.follow(request, job.sequence)
                 if job.updates is not None:
-                    await self._updates.take(job.updates, seen)
+                    await self._updates.take(job.updates, sequence)
             except BaseException:
                 self._end(request)
                 raise
@@ -288,18 +288,18 @@ class ServiceClient:
             version = notice.offer.model.version
             request = await ask(notice.offer, replace(notice.terms, version=version))
             try:
-                return await self._result(request, left)
+                return await self._result(request, remaining)
             except JobFailed:
                 if not request.is_lost:
                     raise
                 terms, id = replace(notice.terms, version=version), None
             finally:
-                self._used(notice, request)
+                self._retire_notice(notice, request)
         losses = restarts = 0
         while True:
             request = await self._catalog.with_current(model, terms or Terms(), ask)
             try:
-                return await self._result(request, left)
+                return await self._result(request, remaining)
             except MaterialError:
                 # The service has material whose other half is not here. Nothing was sent; the
                 # service drops the entry, and others may be complete.
@@ -471,20 +471,20 @@ class ServiceClient:
         finally:
             del self._fetches[key]
 
-    async def _submit(self, kind: str, offer: Offer, terms: Terms, **more: Any) -> Admitted:
-        key, is_held = secrets.token_hex(16), more.get("hold", 0.0) > 0
-        self._held += is_held
+    async def _submit(self, kind: str, offer: Offer, terms: Terms, **fields: Any) -> Admitted:
+        key, is_held = secrets.token_hex(16), fields.get("hold", 0.0) > 0
+        self._held_calls += is_held
         try:
-            job = await submit(self._calls, kind, offer, terms, key, **more)
+            job = await submit(self._calls, kind, offer, terms, key, **fields)
         except asyncio.CancelledError:
             # The service may have taken the job, and hold its answer.
             self._tasks.start(self._forsake(key))
             raise
         finally:
-            self._held -= is_held
-        self._asked[offer.model.program, replace(terms, version=None)] = offer
-        if len(self._asked) > MOST_ASKED:
-            self._asked.popitem(last=False)
+            self._held_calls -= is_held
+        self._offers[offer.model.program, replace(terms, version=None)] = offer
+        if len(self._offers) > MOST_ASKED:
+            self._offers.popitem(last=False)
         return job
 
     async def _result(self, request: Request, timeout: float | None) -> Result:
@@ -502,7 +502,7 @@ class ServiceClient:
                 raise failure from error
             raise
 
-    def _used(self, notice: Notice, request: Request) -> None:
+    def _retire_notice(self, notice: Notice, request: Request) -> None:
         """A notice has nothing more to say once the request that took it over is through."""
         self._updates.drop(notice)
         self._notices.discard(notice)
@@ -533,7 +533,7 @@ class ServiceClient:
         """Takes on material that the service proposes to make, on terms that were used before."""
         if document["kind"] != "ahead" or document["state"] == "ended":
             return None
-        for (_, terms), offer in self._asked.items():
+        for (_, terms), offer in self._offers.items():
             if same_terms(document, terms):
                 return Notice(document["id"], offer, terms, self._executor)
         return None

@@ -152,7 +152,7 @@ async def serve_grpc(
     """Serves the protocol over gRPC meanwhile, to clients that are not `revoked`; gives the port.
     Connections beyond all of `bounds` are closed at once. Raises what `serve_rest` does."""
     check_place(host, tls)
-    most = (bounds or Bounds.of_process(LISTENERS)).sockets
+    max_sockets = (bounds or Bounds.of_process(LISTENERS)).sockets
     sizes = ("grpc.max_receive_message_length", "grpc.max_send_message_length")
     server = grpc.aio.server(
         options=[
@@ -160,7 +160,7 @@ async def serve_grpc(
             ("grpc.server_handshake_timeout_ms", int(HANDSHAKE_SECONDS * 1000)),
             ("grpc.max_connection_idle_ms", IDLE_MILLISECONDS),
             ("grpc.max_connection_age_ms", AGE_MILLISECONDS),
-            ("grpc.max_allowed_incoming_connections", most),
+            ("grpc.max_allowed_incoming_connections", max_sockets),
             *((size, MOST_BYTES) for size in sizes),
         ]
     )

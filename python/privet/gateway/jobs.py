@@ -35,7 +35,7 @@ from privet.gateway.attempt import (
 )
 from privet.gateway.idle import IDLE_SECONDS
 from privet.gateway.model import Offer, Terms
-from privet.runtime.result import Made, Result, Spent, read_result
+from privet.runtime.result import EntryCost, Inference, Result, read_result
 from privet.runtime.shortage import shortage
 from privet.suites.costs import read_report
 
@@ -57,7 +57,7 @@ class AttemptExecutor:
         self.worker_client = worker_client
         self._threads = ThreadPoolExecutor(threads, "privet-attempt")
         self._making: set[asyncio.Future[Any]] = set()
-        self._costs: OrderedDict[str, Made] = OrderedDict()
+        self._costs: OrderedDict[str, EntryCost] = OrderedDict()
         self._useless: dict[tuple[str, str], frozenset[str]] = {}
         self._tidying: asyncio.TimerHandle | None = None
 
@@ -95,15 +95,15 @@ class AttemptExecutor:
     def _kept_names(self, key: tuple[str, str]) -> frozenset[str]:
         return self.worker_client.store.kept_names(*key)
 
-    async def infer(self, attempt: Attempt, payload: Payload) -> tuple[Spent, Made]:
+    async def infer(self, attempt: Attempt, payload: Payload) -> tuple[Inference, EntryCost]:
         """Uses material on a thread; also what it cost, if it was made here."""
         await self._arrival(attempt.lease.material or "")
         loop = asyncio.get_running_loop()
         try:
-            spent, cost = await loop.run_in_executor(self._threads, attempt.infer, payload)
+            inference, cost = await loop.run_in_executor(self._threads, attempt.infer, payload)
         finally:
             self._tidy_later()
-        return spent, cost or self._costs.pop(spent[0], (None, ()))
+        return inference, cost or self._costs.pop(inference[0], (None, ()))
 
     async def _arrival(self, material: str) -> None:
         """Waits for material that is still being made here.
@@ -162,7 +162,7 @@ class ClientJob:
         self._trace = tracing.current()
         self._sequence = 0
         # Until when the service waits for this client at each worker that it leased, and where now.
-        self._begun: dict[str, float] = {}
+        self._grace_ends: dict[str, float] = {}
         self._leased: set[str] = set()
         self._stopped = False
         self._attempts: dict[Attempt, asyncio.Task[None]] = {}
@@ -202,15 +202,15 @@ class ClientJob:
         leases = [read_lease(entry) for entry in document["go"]]
         self._leased = {lease.job for lease in leases}
         for lease in leases:
-            if lease.job not in self._begun:
-                self._begun[lease.job] = self.updated_at + lease.grace
+            if lease.job not in self._grace_ends:
+                self._grace_ends[lease.job] = self.updated_at + lease.grace
                 self._begin(lease)
         self._changed.set()
 
-    def end(self, outcome: str, reason: str, *, lost: bool = False) -> None:
+    def end(self, outcome: str, reason: str, *, is_lost: bool = False) -> None:
         """The service does not run the job any more; it `is_lost` if the process that took it is
         gone."""
-        self.is_lost = lost
+        self.is_lost = is_lost
         self.state, self.outcome, self.reason = "ended", outcome, reason
         self._changed.set()
 
@@ -257,7 +257,7 @@ class ClientJob:
 
     def _begin_again(self, lease: Lease) -> None:
         """Knocks again at a worker that refused connections, unless the service gave it up."""
-        is_due = asyncio.get_running_loop().time() < self._begun.get(lease.job, 0.0)
+        is_due = asyncio.get_running_loop().time() < self._grace_ends.get(lease.job, 0.0)
         if is_due and lease.job in self._leased and not (self.is_over or self._stopped):
             self._begin(lease)
 
@@ -356,21 +356,23 @@ class Request(ClientJob):
     async def _infer(self, attempt: Attempt) -> None:
         while not self._pending:
             # An attempt to a worker that died may still hold what the service runs again.
-            others = [task for other, task in self._attempts.items() if other is not attempt]
-            if self.is_answered or not others:
+            other_attempts = [
+                task for other, task in self._attempts.items() if other is not attempt
+            ]
+            if self.is_answered or not other_attempts:
                 raise PeerMisbehaved("the service wants to infer on more samples than there are")
-            await asyncio.wait(others, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(other_attempts, return_when=asyncio.FIRST_COMPLETED)
         index = self._pending.popleft()
         portion = self._portions[index]
         try:
-            spent, cost = await self._executor.infer(attempt, portion.payload)
+            inference, cost = await self._executor.infer(attempt, portion.payload)
         except BaseException:
             self._pending.appendleft(index)
             raise
         result = self._results[index] = read_result(
             self.offer.program,
             self.terms.suite,
-            spent,
+            inference,
             portion.samples,
             cost=cost,
         )

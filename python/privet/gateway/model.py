@@ -172,12 +172,13 @@ class Offer:
             raise Misuse(
                 f"model {self.model.name} is not offered in {suite} {security}; it is in {listing}"
             )
-        left = _left(terms.suite, offers[0])
-        resolved = replace(terms, suite=left[0], program_hash=hash)
-        if len(left) == 1:
+        candidates = _open_choices(terms.suite, offers[0])
+        resolved = replace(terms, suite=candidates[0], program_hash=hash)
+        if len(candidates) == 1:
             return resolved
         plans = {
-            candidate: self.plan(replace(resolved, suite=candidate), network) for candidate in left
+            candidate: self.plan(replace(resolved, suite=candidate), network)
+            for candidate in candidates
         }
         stocked = {
             candidate: plan for candidate, plan in plans.items() if self.model.stock.get(plan.suite)
@@ -207,11 +208,11 @@ def _check_served(suite: SingleJobSuite) -> None:
         raise Misuse(f"no service offers suite {suite.label}: privet.run alone computes so")
 
 
-def _left(suite: Suite, offered: Offered) -> Sequence[Any]:
+def _open_choices(suite: Suite, offered: Offered) -> Sequence[Any]:
     """What a suite leaves open, as far as the model offers it."""
     if not isinstance(suite, MaterialSuite):
         return (suite,)
-    left = suite.alternatives()
-    if len(left) == 1 or not offered.rounds:
-        return left
-    return [candidate for candidate in left if candidate.facts()["rounds"] in offered.rounds]
+    candidates = suite.alternatives()
+    if len(candidates) == 1 or not offered.rounds:
+        return candidates
+    return [candidate for candidate in candidates if candidate.facts()["rounds"] in offered.rounds]

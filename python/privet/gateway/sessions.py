@@ -171,7 +171,7 @@ class Seat:
 
     calls: Calls
     credentials: Credentials
-    begun: threading.Event = field(default_factory=threading.Event)
+    has_begun: threading.Event = field(default_factory=threading.Event)
 
 
 class CohortMember:
@@ -226,7 +226,7 @@ class CohortMember:
         did then.
         """
         self._trust.renew(credentials.authorities)
-        if self._current is not None and self._refuses(self._current.calls.shown) is None:
+        if self._current is not None and self._refuses(self._current.calls.certificates) is None:
             try:
                 await calls.reach(self._wait)
             except BaseException:
@@ -246,10 +246,10 @@ class CohortMember:
             failure: BaseException | None = None
             if task.done():
                 failure = task.exception()
-            elif (why := self._refuses(seat.calls.shown)) is not None:
+            elif (why := self._refuses(seat.calls.certificates)) is not None:
                 failure = PeerMisbehaved(f"the service: {why}")
                 task.cancel()
-                if seat.begun.is_set():
+                if seat.has_begun.is_set():
                     self._on_inference(failure)
             else:
                 continue
@@ -273,17 +273,17 @@ class CohortMember:
         path = version_path(membership.model, membership.version) + "/session"
         limit = time.monotonic() + self._wait
         while seat is self._current:
-            since, begun = time.monotonic(), threading.Event()
-            seat.begun = begun
+            since, has_begun = time.monotonic(), threading.Event()
+            seat.has_begun = has_begun
 
-            def begins(begun: threading.Event = begun) -> None:
-                begun.set()
+            def begins(has_begun: threading.Event = has_begun) -> None:
+                has_begun.set()
                 self._on_inference(None)
 
             try:
                 self._on_inference(await self._once(seat, path, begins))
             except PrivetError as error:
-                if begun.is_set():
+                if has_begun.is_set():
                     self._on_inference(error)
                 elif seat is not self._current:
                     return
@@ -304,5 +304,5 @@ class CohortMember:
         # The party reads its keys when it starts, whatever the files hold by then.
         with seat.credentials.kept(f"member-{member}") as keys:
             async with relay(seat.calls, path) as socket:
-                where = replace(self._endpoint, keys=keys, socket=socket)
-                return await asyncio.to_thread(take_part, program, member, where, begins)
+                endpoint = replace(self._endpoint, keys=keys, socket=socket)
+                return await asyncio.to_thread(take_part, program, member, endpoint, begins)

@@ -56,15 +56,15 @@ class JobUpdates:
         # Those that may wait for the service; of many jobs, most are at work.
         self._waiting: set[ClientJob] = set()
         self._strangers: OrderedDict[str, dict[str, Any]] = OrderedDict()
-        self._seen: int | None = None
-        self._wanted = asyncio.Event()
+        self._sequence: int | None = None
+        self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
 
     def follow(self, job: Followed, sequence: int) -> Followed:
         """Passes on to `job` all its changes from `sequence` on; what came of it before the answer
         to its own call, too."""
-        if self._seen is None:
-            self._seen = max(0, sequence - 1)
+        if self._sequence is None:
+            self._sequence = max(0, sequence - 1)
         self._jobs[job.id] = job
         self._waiting.add(job)
         job.on_waiting(lambda: self._may_wait(job))
@@ -74,9 +74,9 @@ class JobUpdates:
         return job
 
     @property
-    def seen(self) -> int | None:
+    def sequence(self) -> int | None:
         """The service's number of the last change that was reported; None before the first."""
-        return self._seen
+        return self._sequence
 
     def drop(self, job: ClientJob) -> None:
         """Passes nothing on to `job` any more."""
@@ -104,7 +104,7 @@ class JobUpdates:
                 await self._task
 
     def _start(self) -> None:
-        self._wanted.set()
+        self._wake.set()
         if self._task is None:
             self._task = asyncio.create_task(self._poll())
 
@@ -112,7 +112,7 @@ class JobUpdates:
         loop = asyncio.get_running_loop()
         hold = WAIT_SECONDS
         while True:
-            await self._until_wanted()
+            await self._until_woken()
             next_poll = loop.time() + PACE_SECONDS
             try:
                 await self._listen(hold)
@@ -128,7 +128,7 @@ class JobUpdates:
         """A job has come to an end of its work, unless nobody follows it any more."""
         if self._jobs.get(job.id) is job:
             self._waiting.add(job)
-        self._wanted.set()
+        self._wake.set()
 
     def _does_wait(self) -> bool:
         """Whether a job waits for the service."""
@@ -139,38 +139,38 @@ class JobUpdates:
             self._waiting.discard(job)
         return False
 
-    async def _until_wanted(self) -> None:
+    async def _until_woken(self) -> None:
         """Waits while no job waits for the service, for a while if some are at work."""
         while self._adopt is None and not self._does_wait():
-            self._wanted.clear()
+            self._wake.clear()
             try:
                 async with asyncio.timeout(AT_WORK_SECONDS if self._jobs else None):
-                    await self._wanted.wait()
+                    await self._wake.wait()
             except TimeoutError:
                 return
 
     async def _listen(self, hold: float) -> None:
-        seen = self._seen or 0
+        sequence = self._sequence or 0
         # Who takes on what it has not asked for must say that it is there.
         ahead = {} if self._adopt is None else {"ahead": 1}
-        reply = await self._calls.get("/v2/jobs", hold=hold, wait=hold, seen=seen, **ahead)
-        await self.take(reply, seen)
+        reply = await self._calls.get("/v2/jobs", hold=hold, wait=hold, seen=sequence, **ahead)
+        await self.take(reply, sequence)
 
-    async def take(self, reply: Any, seen: int | None) -> None:
-        """Passes on what the service said of changes after `seen`; of those after some change that
-        it chose if that is None, so that earlier ones are still to come. Raises `PeerMisbehaved`
-        if it makes no sense; as `Calls.get` if another process answers, and is asked for each
-        job."""
+    async def take(self, reply: Any, after: int | None) -> None:
+        """Passes on what the service said of changes after number `after`; of those after some
+        change that it chose if that is None, so that earlier ones are still to come. Raises
+        `PeerMisbehaved` if it makes no sense; as `Calls.get` if another process answers, and is
+        asked for each job."""
         try:
             sequence, documents = int(reply["sequence"]), list(reply["jobs"])
         except (KeyError, TypeError, ValueError) as error:
             raise PeerMisbehaved(f"the service's updates make no sense: {error!r}") from error
         # Answers may overtake each other; a lower number than was asked for is of another process.
-        is_other = seen is not None and sequence < seen
+        is_other = after is not None and sequence < after
         if is_other:
-            self._seen = sequence
-        elif seen is not None:
-            self._seen = max(sequence, self._seen or 0)
+            self._sequence = sequence
+        elif after is not None:
+            self._sequence = max(sequence, self._sequence or 0)
         for document in documents:
             self._notify(document)
         if is_other:
@@ -211,13 +211,13 @@ class JobUpdates:
         try:
             document = await self._calls.get(f"/v2/jobs/{job.id}")
         except Misuse as error:
-            job.end("failed", str(error), lost=isinstance(error, NotThere))
+            job.end("failed", str(error), is_lost=isinstance(error, NotThere))
         else:
             if isinstance(document, dict) and document.get("state") == "ended":
                 # Perhaps from the records of an earlier process, whose count of changes is gone.
                 outcome = str(document.get("outcome"))
                 is_lost = document.get("sequence") == 0 and outcome == "failed"
-                job.end(outcome, printable(str(document.get("reason"))), lost=is_lost)
+                job.end(outcome, printable(str(document.get("reason"))), is_lost=is_lost)
             else:
                 self._notify(document)
         if job.is_over:

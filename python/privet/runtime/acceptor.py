@@ -148,7 +148,7 @@ class Acceptor:
                     if self._listener.accept(0.0) is None:
                         return
 
-    def _tell(self, peer: str, error: Exception) -> None:
+    def _report(self, peer: str, error: Exception) -> None:
         """Says why a peer was not served. The caller keeps no name for the error, whose traceback
         holds the caller's connection: it would stay open until cycles are collected."""
         failure = as_reported(error)
@@ -184,7 +184,7 @@ class Acceptor:
                 raise PeerMisbehaved(f"it was turned away: {why}")
             has_place = self._take_place(peer)
         except (PrivetError, OSError, MemoryError) as error:
-            self._tell(peer, error)
+            self._report(peer, error)
             return
         finally:
             with self._lock:
@@ -198,7 +198,7 @@ class Acceptor:
             with self._trusted(connection.chain, connection.stopper()):
                 self._serve(connection, peer)
         except (PrivetError, OSError, MemoryError) as error:
-            self._tell(peer, error)
+            self._report(peer, error)
         finally:
             with self._lock:
                 self._clients[peer] -= 1

@@ -48,7 +48,7 @@ def compile_once(
     model: Path,
     folder: Path,
     calibration: Sequence[Array | Mapping[str, Array]] | None = None,
-    **given: Any,
+    **overrides: Any,
 ) -> Path:
     """A folder with the program that this file and these `OPTIONS` compile to, below `folder`.
 
@@ -56,7 +56,7 @@ def compile_once(
 
     Raises those of `privet.compile`.
     """
-    options = {**OPTIONS, **given}
+    options = {**OPTIONS, **overrides}
     shapes = {name: list(shape) for name, shape in (options["input_shapes"] or {}).items()}
     digest = hashlib.sha256(model.read_bytes())
     digest.update(json.dumps({"rules": RULES, **options, "input_shapes": shapes}).encode())

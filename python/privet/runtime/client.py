@@ -15,7 +15,7 @@ from privet.errors import MaterialError, Misuse, PeerError, PrivetError
 from privet.runtime.credentials import Credentials
 from privet.runtime.machine import machine_memory
 from privet.runtime.quantities import check_seconds, parse_size
-from privet.runtime.result import Result, Spent, read_result
+from privet.runtime.result import Inference, Result, read_result
 from privet.runtime.route import MAKE, REFUSE, WAIT, Dry, Route, check_dealer, fallback
 from privet.runtime.session import Session
 from privet.runtime.store import MaterialStore
@@ -118,12 +118,12 @@ class Client:
             network = self.link or network_of(self._session.rtt)
 
             pinned = self.link is not None
-            self._asked = Route(config, public, network, pinned=pinned)
-            self._other = (
+            self._route = Route(config, public, network, pinned=pinned)
+            self._fallback_route = (
                 Route(other_config, public, network, pinned=pinned) if other_config else None
             )
-            self._asked.plan.check_client_memory(limit)
-            self._asked.choose(self._session.native)
+            self._route.plan.check_client_memory(limit)
+            self._route.choose(self._session.native)
         except PrivetError:
             self._session.leave()
             raise
@@ -131,12 +131,12 @@ class Client:
     @property
     def suite(self) -> MaterialSuite:
         """The suite that was asked for, every choice made."""
-        return self._asked.suite
+        return self._route.suite
 
     @property
     def forecast(self) -> suites.Forecast:
         """What one preparation and one inference take."""
-        return self._asked.forecast
+        return self._route.forecast
 
     @property
     def extension(self) -> str | None:
@@ -146,7 +146,7 @@ class Client:
     @property
     def program_hash(self) -> str:
         """The program's name: SHA-256 of its public half."""
-        return self._asked.plan.program_hash
+        return self._route.plan.program_hash
 
     @property
     def server_fingerprint(self) -> str | None:
@@ -156,16 +156,16 @@ class Client:
     @property
     def label(self) -> str:
         """The suite with its options, as the store labels the material that `prepare` makes."""
-        return self._asked.plan.suite
+        return self._route.plan.suite
 
     @property
     def entry_bytes(self) -> int:
         """Most bytes that an entry takes in `state`."""
-        return self._asked.plan.entry_bytes()
+        return self._route.plan.entry_bytes()
 
     def ready(self) -> list[str]:
         """Ids of material that is ready for this program with this server."""
-        return self._session.native.ready(self._asked.plan)
+        return self._session.native.ready(self._route.plan)
 
     def prepare(self, count: int = 1, *, progress: Progress | None = None) -> list[str]:
         """Makes `count` material entries, each good for one inference; their ids.
@@ -177,7 +177,7 @@ class Client:
         """
         if count < 1:
             raise Misuse(f"count is {count}; at least 1 is possible")
-        return [self._make(self._asked, progress) for _ in range(count)]
+        return [self._make(self._route, progress) for _ in range(count)]
 
     def infer(
         self, inputs: Inputs, *, material: str | None = None, progress: Progress | None = None
@@ -202,11 +202,11 @@ class Client:
         encoded = encode_input(self.program, filled)
         payload = [array.astype("<i8").tobytes() for array in encoded]
         if material is not None:
-            self._check_step(self._asked)
+            self._check_step(self._route)
             revealed, report = self._session.native.infer(
-                self._asked.plan, material, payload, progress
+                self._route.plan, material, payload, progress
             )
-            return self._result(self._asked, None, (material, revealed, report), samples)
+            return self._result(self._route, None, (material, revealed, report), samples)
         return self._result(*self._spend(payload, progress), samples)
 
     def restart(self) -> None:
@@ -226,43 +226,47 @@ class Client:
 
     def _spend(
         self, payload: list[bytes], progress: Progress | None
-    ) -> tuple[Route, Dry | None, Spent]:
+    ) -> tuple[Route, Dry | None, Inference]:
         """Infers on the next entry: on which route, why on that one, and what came of it. Raises
         `MaterialError` if there is none and none may be made, or none came in time."""
-        spent = self._take(self._asked, payload, progress)
-        if spent is not None:
-            return self._asked, None, spent
+        inference = self._take(self._route, payload, progress)
+        if inference is not None:
+            return self._route, None, inference
         if self._when_dry == REFUSE:
             raise self._refusal("")
         if self._when_dry == WAIT:
             return self._wait(payload, progress)
         if self._when_dry == MAKE and self.suite.refills:
-            self._check_step(self._asked)
+            self._check_step(self._route)
             native = self._session.native
-            answer = native.infer_unprepared(self._asked.plan, payload, progress)
-            return self._asked, Dry("refilled", 0.0), ("", *answer)
-        if self._other is None:
-            return self._make_and_take(self._asked, payload, progress, time.monotonic())
-        return self._fall_back(self._other, payload, progress)
+            answer = native.infer_unprepared(self._route.plan, payload, progress)
+            return self._route, Dry("refilled", 0.0), ("", *answer)
+        if self._fallback_route is None:
+            return self._make_and_take(self._route, payload, progress, time.monotonic())
+        return self._fall_back(self._fallback_route, payload, progress)
 
-    def _take(self, route: Route, payload: list[bytes], progress: Progress | None) -> Spent | None:
+    def _take(
+        self, route: Route, payload: list[bytes], progress: Progress | None
+    ) -> Inference | None:
         """Infers on a ready entry of a route; None if there is none."""
         route.choose(self._session.native)
         self._check_step(route)
         return self._session.native.infer_next(route.plan, payload, progress)
 
-    def _wait(self, payload: list[bytes], progress: Progress | None) -> tuple[Route, Dry, Spent]:
+    def _wait(
+        self, payload: list[bytes], progress: Progress | None
+    ) -> tuple[Route, Dry, Inference]:
         """Waits until another process has made an entry."""
         start = open_time = time.monotonic()
         while True:
             now = time.monotonic()
-            if self._asked.choose(self._session.native):
+            if self._route.choose(self._session.native):
                 if now - open_time > FRESH_SECONDS:
                     self._session.reopen()
                     open_time = time.monotonic()
-                spent = self._take(self._asked, payload, progress)
-                if spent is not None:
-                    return self._asked, Dry("waited", now - start), spent
+                inference = self._take(self._route, payload, progress)
+                if inference is not None:
+                    return self._route, Dry("waited", now - start), inference
             if now - start > self._timeout:
                 raise self._refusal(f" after {now - start:.0f} s")
             time.sleep(POLL_SECONDS)
@@ -274,30 +278,30 @@ class Client:
         progress: Progress | None,
         start: float,
         reason: str | None = None,
-    ) -> tuple[Route, Dry, Spent]:
+    ) -> tuple[Route, Dry, Inference]:
         """Makes material until an entry is left by other processes that share the store."""
         while True:
             self._make(route, progress)
             seconds = time.monotonic() - start
-            spent = self._take(route, payload, progress)
-            if spent is not None:
-                if route is self._asked:
-                    return route, Dry("made", seconds), spent
-                return route, Dry("fell back", seconds, self.label, reason), spent
+            inference = self._take(route, payload, progress)
+            if inference is not None:
+                if route is self._route:
+                    return route, Dry("made", seconds), inference
+                return route, Dry("fell back", seconds, self.label, reason), inference
 
     def _fall_back(
-        self, other: Route, payload: list[bytes], progress: Progress | None
-    ) -> tuple[Route, Dry, Spent]:
+        self, fallback_route: Route, payload: list[bytes], progress: Progress | None
+    ) -> tuple[Route, Dry, Inference]:
         start = time.monotonic()
-        spent = self._take(other, payload, progress)
-        if spent is not None:
-            return other, Dry("fell back", 0.0, self.label), spent
+        inference = self._take(fallback_route, payload, progress)
+        if inference is not None:
+            return fallback_route, Dry("fell back", 0.0, self.label), inference
         try:
-            return self._make_and_take(self._asked, payload, progress, start)
+            return self._make_and_take(self._route, payload, progress, start)
         except PeerError as error:
             # A refusal ends a session.
             self._session.reopen()
-            return self._make_and_take(other, payload, progress, start, str(error))
+            return self._make_and_take(fallback_route, payload, progress, start, str(error))
 
     def _refusal(self, since: str) -> MaterialError:
         return MaterialError(
@@ -305,14 +309,14 @@ class Client:
             "prepare some"
         )
 
-    def _result(self, route: Route, dry: Dry | None, spent: Spent, samples: int) -> Result:
+    def _result(self, route: Route, dry: Dry | None, inference: Inference, samples: int) -> Result:
         # Without a name nothing was prepared.
         self._step += 1
-        cost = self._costs.pop(spent[0], (None, ())) if spent[0] else (NOTHING, ())
+        cost = self._costs.pop(inference[0], (None, ())) if inference[0] else (NOTHING, ())
         return read_result(
             self.program,
             route.suite,
-            spent,
+            inference,
             samples,
             cost=cost,
             dry=dry,
@@ -320,7 +324,7 @@ class Client:
 
     def _make(self, route: Route, progress: Progress | None) -> str:
         material, report = self._session.native.prepare(route.plan, progress)
-        self._session.tell_evicted()
+        self._session.warn_of_evicted()
         self._costs[material] = read_report(report)
         return material
 

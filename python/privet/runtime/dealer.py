@@ -109,12 +109,12 @@ class Dealer(Service):
                 bytes_client=to_client,
                 bytes_server=to_server,
             )
-            self._tell(Dealt(peer, model, material, cost))
+            self._notify(Dealt(peer, model, material, cost))
 
     def _failed(self, peer: str, error: PrivetError) -> None:
-        self._tell(Dealt(peer, error=error))
+        self._notify(Dealt(peer, error=error))
 
-    def _tell(self, event: Dealt) -> None:
+    def _notify(self, event: Dealt) -> None:
         if self._on_dealt is None:
             return
         try:

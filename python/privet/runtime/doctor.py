@@ -38,7 +38,7 @@ UNSYNCHRONISED = 5
 
 
 @dataclass(frozen=True)
-class Finding:
+class MachineFinding:
     """One thing about this machine: `state` is `ok`, `note` or `wrong`."""
 
     about: str
@@ -49,7 +49,7 @@ class Finding:
 
 def examine(
     keys: Path | None, state: Path | None, listen: Sequence[tuple[str, int]]
-) -> Iterator[Finding]:
+) -> Iterator[MachineFinding]:
     """All findings; folders and addresses are looked at if they are given."""
     yield instructions(Path("/proc/cpuinfo"))
     yield from resources()
@@ -65,7 +65,7 @@ def examine(
         yield state_folder(state)
 
 
-def instructions(cpuinfo: Path) -> Finding:
+def instructions(cpuinfo: Path) -> MachineFinding:
     """Which vector instructions the processor has."""
     lines = cpuinfo.read_text().splitlines() if cpuinfo.exists() else []
     flags = next((set(line.split()) for line in lines if line.startswith("flags")), set())
@@ -73,32 +73,34 @@ def instructions(cpuinfo: Path) -> Finding:
     missing = ", ".join(sorted(NEEDED - flags)), ", ".join(sorted(FASTER - flags))
     if missing[0]:
         advice = f"without {missing[0]} portable code runs, several times slower: use another host"
-        return Finding("instructions", "note", have, advice)
+        return MachineFinding("instructions", "note", have, advice)
     if missing[1]:
-        return Finding("instructions", "ok", f"{have} (newer processors also {missing[1]})")
-    return Finding("instructions", "ok", have)
+        return MachineFinding("instructions", "ok", f"{have} (newer processors also {missing[1]})")
+    return MachineFinding("instructions", "ok", have)
 
 
-def resources() -> Iterator[Finding]:
+def resources() -> Iterator[MachineFinding]:
     """Cores and memory, within the limits of control groups."""
     groups = Groups()
     machine = os.cpu_count() or 1
     limited = " by its control group or affinity" if len(usable_cores(groups)) < machine else ""
-    yield Finding("cores", "ok", f"{len(usable_cores(groups))} of {machine}{limited}")
+    yield MachineFinding("cores", "ok", f"{len(usable_cores(groups))} of {machine}{limited}")
     total = machine_memory(groups)
     try:
         free = available_memory(groups)
     except Misuse as error:
-        yield Finding("memory", "note", size(total), str(error))
+        yield MachineFinding("memory", "note", size(total), str(error))
         return
     room = f"{size(free)} free of {size(total)}"
     if groups.memory() is not None:
         room += " by its control group"
     little = "most models will be refused: raise the limit, or free some"
-    yield Finding("memory", *(("wrong", room, little) if free < LITTLE_MEMORY else ("ok", room)))
+    yield MachineFinding(
+        "memory", *(("wrong", room, little) if free < LITTLE_MEMORY else ("ok", room))
+    )
 
 
-def clock() -> Finding:
+def clock() -> MachineFinding:
     """Whether something keeps the clock right: certificates depend on it."""
     try:
         status = ctypes.CDLL(None).adjtimex(ctypes.create_string_buffer(512))
@@ -106,43 +108,45 @@ def clock() -> Finding:
         status = -1
     if status == UNSYNCHRONISED or status < 0:
         advice = "certificates need the right time: run an NTP service on the host"
-        return Finding("clock", "note", "this system does not say that it is synchronised", advice)
-    return Finding("clock", "ok", "synchronised")
+        return MachineFinding(
+            "clock", "note", "this system does not say that it is synchronised", advice
+        )
+    return MachineFinding("clock", "ok", "synchronised")
 
 
-def descriptors() -> Finding:
+def descriptors() -> MachineFinding:
     """How many files and connections a service may have, which raises its limit to the hard one."""
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard == resource.RLIM_INFINITY:
-        return Finding("descriptors", "ok", "any number")
+        return MachineFinding("descriptors", "ok", "any number")
     if hard >= FEW_DESCRIPTORS:
-        return Finding("descriptors", "ok", f"{hard}")
+        return MachineFinding("descriptors", "ok", f"{hard}")
     raise_it = "raise the hard limit (`ulimit -Hn` as root, LimitNOFILE= of systemd)"
     if hard < LEAST_DESCRIPTORS:
         advice = f"a service or gateway needs {LEAST_DESCRIPTORS}: {raise_it}"
-        return Finding("descriptors", "wrong", f"{hard} at most", advice)
+        return MachineFinding("descriptors", "wrong", f"{hard} at most", advice)
     advice = f"a service admits about {hard // 2} connections: {raise_it}"
-    return Finding("descriptors", "note", f"{hard} at most", advice)
+    return MachineFinding("descriptors", "note", f"{hard} at most", advice)
 
 
-def core_dumps(pattern: Path) -> Finding:
+def core_dumps(pattern: Path) -> MachineFinding:
     """Whether a program that takes core dumps from a pipe would get a worker's."""
     piped = pattern.exists() and pattern.read_text().startswith("|")
     if piped and resource.getrlimit(resource.RLIMIT_CORE)[1] == 0:
         advice = "a limit of 0 bytes does not hold for it: start with one of 1 byte (LimitCORE=1)"
-        return Finding("core dumps", "note", "a program takes them, of workers too", advice)
-    return Finding("core dumps", "ok", "none of workers")
+        return MachineFinding("core dumps", "note", "a program takes them, of workers too", advice)
+    return MachineFinding("core dumps", "ok", "none of workers")
 
 
-def programs() -> Iterator[Finding]:
+def programs() -> Iterator[MachineFinding]:
     """The program of suite ckks, its client for browsers, and optional packages."""
     for about, path in ((PROGRAM, program_path), (MODULE, module_paths)):
         try:
             path()
         except Misuse as error:
-            yield Finding(about, "note", "not there", str(error))
+            yield MachineFinding(about, "note", "not there", str(error))
         else:
-            yield Finding(about, "ok", "there")
+            yield MachineFinding(about, "ok", "there")
     for extra, module, use in (
         ("serve", "onnxruntime", "to run, compile and serve models"),
         ("gateway", "grpc", "for `privet gateway`"),
@@ -150,10 +154,10 @@ def programs() -> Iterator[Finding]:
         is_installed = find_spec(module) is not None
         advice = "" if is_installed else f"{use}: pip install 'privet[{extra}]'"
         state = "installed" if is_installed else "not installed"
-        yield Finding(f"privet[{extra}]", "ok" if is_installed else "note", state, advice)
+        yield MachineFinding(f"privet[{extra}]", "ok" if is_installed else "note", state, advice)
 
 
-def can_listen(host: str, port: int) -> Finding:
+def can_listen(host: str, port: int) -> MachineFinding:
     """Whether a service can take an address."""
     about = f"address {host}:{port}"
     try:
@@ -163,42 +167,48 @@ def can_listen(host: str, port: int) -> Finding:
             probe.bind(kind[4])
     except OSError as error:
         advice = "another program has it, or it needs more rights: take another port"
-        return Finding(about, "wrong", error.strerror or str(error), advice)
-    return Finding(about, "ok", "free")
+        return MachineFinding(about, "wrong", error.strerror or str(error), advice)
+    return MachineFinding(about, "ok", "free")
 
 
-def key_folder(folder: Path) -> Iterator[Finding]:
+def key_folder(folder: Path) -> Iterator[MachineFinding]:
     """Keys that others can read, authorities' keys left behind, and dates of certificates."""
     if not folder.is_dir():
-        yield Finding("keys", "wrong", f"{folder} is no folder", f"`privet keys {folder}` makes it")
+        yield MachineFinding(
+            "keys", "wrong", f"{folder} is no folder", f"`privet keys {folder}` makes it"
+        )
         return
     for key in sorted(folder.glob("*.key")):
         if key.stat().st_mode & 0o077:
             advice = f"others of this machine can read a private key: chmod 600 {key}"
-            yield Finding("keys", "wrong", f"{key} {key.stat().st_mode & 0o777:o}", advice)
+            yield MachineFinding("keys", "wrong", f"{key} {key.stat().st_mode & 0o777:o}", advice)
     if (folder / "ca.key").exists():
         advice = "it can issue certificates that all parties trust: move it off this machine"
-        yield Finding("keys", "note", f"{folder / 'ca.key'} is here", advice)
+        yield MachineFinding("keys", "note", f"{folder / 'ca.key'} is here", advice)
     for certificate in sorted(folder.glob("*.pem")):
         try:
             check_dates(certificate)
         except Misuse as error:
-            yield Finding("certificate", "wrong", certificate.name, str(error))
+            yield MachineFinding("certificate", "wrong", certificate.name, str(error))
         else:
-            yield Finding("certificate", "ok", f"{certificate.name} is valid now")
+            yield MachineFinding("certificate", "ok", f"{certificate.name} is valid now")
 
 
-def state_folder(folder: Path) -> Finding:
+def state_folder(folder: Path) -> MachineFinding:
     """Whether state can be written where nobody else reads it, and has room."""
     parent = next(path for path in (folder.absolute(), *folder.absolute().parents) if path.exists())
     if not os.access(parent, os.W_OK):
-        return Finding(
+        return MachineFinding(
             "state", "wrong", f"{parent} cannot be written", f"chown it, or chmod u+w {parent}"
         )
     if parent == folder.absolute() and folder.stat().st_mode & 0o077:
         mode = f"{folder} {folder.stat().st_mode & 0o777:o}"
-        return Finding("state", "wrong", mode, f"others can read material: chmod 700 {folder}")
+        return MachineFinding(
+            "state", "wrong", mode, f"others can read material: chmod 700 {folder}"
+        )
     room = shutil.disk_usage(parent).free
     if room < LITTLE_DISK:
-        return Finding("state", "note", f"{size(room)} free at {parent}", "material may need more")
-    return Finding("state", "ok", f"{size(room)} free at {parent}")
+        return MachineFinding(
+            "state", "note", f"{size(room)} free at {parent}", "material may need more"
+        )
+    return MachineFinding("state", "ok", f"{size(room)} free at {parent}")

@@ -29,15 +29,15 @@ class Hangup:
     read.
     """
 
-    def __init__(self, reload: Callable[[], Awaitable[None]], what: str) -> None:
+    def __init__(self, reload: Callable[[], Awaitable[None]], subject: str) -> None:
         self._reload = reload
-        self._what = what
+        self._subject = subject
         self._tasks = Tasks()
         self._lock = asyncio.Lock()
 
     def __enter__(self) -> Self:
         self._loop = asyncio.get_running_loop()
-        self._loop.add_signal_handler(signal.SIGHUP, self._heard)
+        self._loop.add_signal_handler(signal.SIGHUP, self._on_hangup)
         return self
 
     def __exit__(self, *_error: object) -> None:
@@ -46,10 +46,10 @@ class Hangup:
         for task in self._tasks:
             task.cancel()
 
-    def _heard(self) -> None:
-        self._tasks.start(self._act())
+    def _on_hangup(self) -> None:
+        self._tasks.start(self._reload_once())
 
-    async def _act(self) -> None:
+    async def _reload_once(self) -> None:
         async with self._lock:
             try:
                 await self._reload()
@@ -59,4 +59,4 @@ class Hangup:
             except Exception as error:  # Nobody foresaw it, so its message is not told.
                 _log.error("files could not be read again", extra={"trace": trace(error)})
             else:
-                _log.info("%s were read again", self._what)
+                _log.info("%s were read again", self._subject)

@@ -45,7 +45,7 @@ class Endpoint:
     memory: int | str | None = None
     socket: Path | None = None
 
-    def job(self, role: str, **more: Any) -> dict[str, Any]:
+    def job(self, role: str, **fields: Any) -> dict[str, Any]:
         """A job of the Go program."""
         return {
             "role": role,
@@ -55,7 +55,7 @@ class Endpoint:
             "memory": parse_size(self.memory) or 0,
             "timeout": self.timeout,
             "statistical": self.suite.statistical,
-            **more,
+            **fields,
         }
 
 
@@ -96,17 +96,17 @@ def ask(
 
 
 def read_prediction(
-    asked: Ckks, program: Program, integers: list[Array], samples: int, result: Mapping[str, Any]
+    suite: Ckks, program: Program, integers: list[Array], samples: int, result: Mapping[str, Any]
 ) -> Result:
     """What a client's process revealed and found out, as a prediction for so many samples; results
-    may have more noise than was `asked` for."""
+    may have more noise than `suite` asks for."""
     decoded = decode_output(program, integers)
     arrays = trim(program, list(decoded.values()), samples)
     return Result(
         outputs=dict(zip(decoded, arrays, strict=True)),
         integers=tuple(trim(program, integers, samples)),
         material="",
-        config=asked.flooded(statistical=result["plan"]["statistical"]),
+        config=suite.flooded(statistical=result["plan"]["statistical"]),
         calibration=program.calibration,
         dry=None,
         samples=samples,
@@ -118,11 +118,11 @@ def read_prediction(
 
 
 def take_part(
-    program: Path, member: int, endpoint: Endpoint, begun: Callable[[], None]
+    program: Path, member: int, endpoint: Endpoint, on_begin: Callable[[], None]
 ) -> PhaseCost:
     """A member of a cohort: waits for an inference, however long that takes, and takes part in it.
 
-    `begun` is called when it begins. `program` is the public half; member 0 gives the folder.
+    `on_begin` is called when it begins. `program` is the public half; member 0 gives the folder.
 
     Raises `LinkError`; `PeerMisbehaved` if the coordinator breaks the protocol or gives up.
     """
@@ -134,7 +134,7 @@ def take_part(
         job = endpoint.job("member", member=member, members=members, program=str(place))
         with party(folder, job, [program_path()]) as process:
             event(process, "begun")
-            begun()
+            on_begin()
             return read_cost(event(process, "helped")["cost"])
 
 

@@ -28,8 +28,8 @@ class IdleLinks:
     """Up to `most` idle connections, under keys of their own; whichever has been idle longest goes
     for another. All methods may be called from any thread."""
 
-    def __init__(self, most: int) -> None:
-        self._most = most
+    def __init__(self, limit: int) -> None:
+        self._limit = limit
         self._lock = threading.Lock()
         self._links: dict[Any, tuple[str, Stopper]] = {}
 
@@ -39,12 +39,12 @@ class IdleLinks:
         if link is None or time.monotonic() > since + LIFE_SECONDS:
             return False
         with self._lock:
-            if not self._most:
+            if not self._limit:
                 return False
-            own = [other for other, (owner, _) in self._links.items() if owner == peer]
-            has_its_share = own and SHARE * len(own) >= self._most
-            if has_its_share or len(self._links) >= self._most:
-                self._stop(own[0] if has_its_share else next(iter(self._links)))
+            own_keys = [other for other, (owner, _) in self._links.items() if owner == peer]
+            has_its_share = own_keys and SHARE * len(own_keys) >= self._limit
+            if has_its_share or len(self._links) >= self._limit:
+                self._stop(own_keys[0] if has_its_share else next(iter(self._links)))
             self._links[key] = peer, link
             return True
 
@@ -57,23 +57,23 @@ class IdleLinks:
         """Breaks the connection that has been idle longest, of all or of a peer; whether there was
         one."""
         with self._lock:
-            whose = (key for key, (owner, _) in self._links.items() if peer in (None, owner))
-            oldest = next(whose, None)
+            keys = (key for key, (owner, _) in self._links.items() if peer in (None, owner))
+            oldest = next(keys, None)
             if oldest is None:
                 return False
             self._stop(oldest)
             return True
 
-    def end(self, which: Callable[[Any], bool] = lambda _: True) -> None:
+    def end(self, matches: Callable[[Any], bool] = lambda _: True) -> None:
         """Breaks idle connections."""
         with self._lock:
-            for key in [key for key in self._links if which(key)]:
+            for key in [key for key in self._links if matches(key)]:
                 self._stop(key)
 
     def close(self) -> None:
         """Breaks all, and keeps none from now on."""
         with self._lock:
-            self._most = 0
+            self._limit = 0
         self.end()
 
     def _stop(self, key: Any) -> None:

@@ -77,15 +77,15 @@ class Bounds:
         """What this process's limit of open files leaves room for, for each of its listeners.
         Raises `Misuse` if that is too little to serve anybody."""
         reserve = len(os.listdir("/proc/self/fd")) + RESERVED_FILES
-        most = min(MOST_CONNECTIONS, (most_files() - reserve) // listeners)
-        if most < LEAST_CONNECTIONS:
+        sockets = min(MOST_CONNECTIONS, (most_files() - reserve) // listeners)
+        if sockets < LEAST_CONNECTIONS:
             raise Misuse(
                 f"this process may open {most_files()} files, and needs at least "
                 f"{reserve + listeners * LEAST_CONNECTIONS} to serve: raise the limit (ulimit -n, "
                 "LimitNOFILE= of systemd)"
             )
-        handshakes = min(64, most // 3)
-        connections = most - handshakes
+        handshakes = min(64, sockets // 3)
+        connections = sockets - handshakes
         return cls(connections, max(4, connections // 4), handshakes, max(4, handshakes // 2))
 
     @property
@@ -223,7 +223,9 @@ class Listening:
                 connection, address = await loop.sock_accept(listener)
                 in_vain = 0
             except OSError as error:
-                self._tell(f"no connection can be accepted: {shortage(error) or error.strerror}")
+                self._log_seldom(
+                    f"no connection can be accepted: {shortage(error) or error.strerror}"
+                )
                 in_vain += 1
                 if in_vain >= PAUSES:
                     self._turn_away(listener)
@@ -254,7 +256,9 @@ class Listening:
             )
             del self._handshakes[oldest]
             oldest.cancel()
-            self._tell("too many connections have not said who they are: the oldest are closed")
+            self._log_seldom(
+                "too many connections have not said who they are: the oldest are closed"
+            )
 
     async def _greet(self, connection: socket.socket, address: str) -> None:
         loop = asyncio.get_running_loop()
@@ -276,13 +280,13 @@ class Listening:
         except OSError as error:
             connection.close()
             # Whoever leaves without a word measured the way here, or is the probe of a balancer.
-            left = isinstance(error, ConnectionResetError)
-            if left and handshake is not None and not handshake.was_heard:
+            is_reset = isinstance(error, ConnectionResetError)
+            if is_reset and handshake is not None and not handshake.was_heard:
                 self._count("silent")
                 return
             outcome, reason = _failure(error)
             self._count(outcome)
-            self._tell_failed(address, reason)
+            self._log_failed(address, reason)
 
     def refuses(self, transport: asyncio.BaseTransport) -> bool:
         """Whether a connection from before the authorities changed is of a peer whose authority is
@@ -303,9 +307,9 @@ class Listening:
 
     def _cut_soon(self) -> None:
         if self._loop is not None:
-            self._loop.call_soon_threadsafe(self._cut)
+            self._loop.call_soon_threadsafe(self._cut_untrusted)
 
-    def _cut(self) -> None:
+    def _cut_untrusted(self) -> None:
         """Cuts the connections of peers that are trusted no more, whatever goes on over them."""
         connections = [
             connection for connection in self._open if self.refuses(connection.transport)
@@ -320,9 +324,9 @@ class Listening:
         programs of a machine are one client."""
         count, total = self._clients[client], self.connections
         reserve = KEPT_PLACES if count else 0
-        most = self.bounds.connections if self._tls is None else self.bounds.of_client
-        if total + reserve >= self.bounds.connections or count >= most:
-            self._tell("a client has too many connections: further ones are closed")
+        limit = self.bounds.connections if self._tls is None else self.bounds.of_client
+        if total + reserve >= self.bounds.connections or count >= limit:
+            self._log_seldom("a client has too many connections: further ones are closed")
             return False
         self._clients[client] += 1
         return True
@@ -342,7 +346,7 @@ class Listening:
         if self._clients[client] <= 0:
             del self._clients[client]
 
-    def _tell_failed(self, address: str, reason: str) -> None:
+    def _log_failed(self, address: str, reason: str) -> None:
         """Logs a handshake that failed: of an address once a minute, of all a few at once."""
         seldom = self._failed.pop(address, None) or Seldom()
         self._failed[address] = seldom
@@ -353,7 +357,7 @@ class Listening:
             fields = {"address": address, "reason": reason, "times": count}
             _log.warning("a handshake failed", extra=fields)
 
-    def _tell(self, text: str) -> None:
+    def _log_seldom(self, text: str) -> None:
         count = self._seldom.due()
         if count is not None:
             _log.warning(text, extra={"times": count, "connections": self.connections})
@@ -363,17 +367,17 @@ class _Lines:
     """Lets `LINES_AT_ONCE` lines of a log through at once, and one more each ten seconds."""
 
     def __init__(self) -> None:
-        self._left = float(LINES_AT_ONCE)
+        self._tokens = float(LINES_AT_ONCE)
         self._at = time.monotonic()
 
     def due(self) -> bool:
         """Whether there may be another line now."""
         now = time.monotonic()
-        self._left = min(LINES_AT_ONCE, self._left + (now - self._at) / LINE_SECONDS)
+        self._tokens = min(LINES_AT_ONCE, self._tokens + (now - self._at) / LINE_SECONDS)
         self._at = now
-        if self._left < 1.0:
+        if self._tokens < 1.0:
             return False
-        self._left -= 1.0
+        self._tokens -= 1.0
         return True
 
 

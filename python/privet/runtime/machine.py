@@ -41,7 +41,7 @@ class Groups:
     def free_memory(self) -> int | None:
         """Bytes of `memory` that are free, or hold files that were not used lately; None without a
         limit."""
-        free = (max(0, limit - _used(folder)) for folder, limit in self._limited())
+        free = (max(0, limit - _used_memory(folder)) for folder, limit in self._limited())
         return min(free, default=None)
 
     def _limited(self) -> Iterator[tuple[Path, int]]:
@@ -148,7 +148,7 @@ def _share(folder: Path) -> float | None:
     return int(words[0]) / int(words[1])
 
 
-def _used(folder: Path) -> int:
+def _used_memory(folder: Path) -> int:
     usage = _number(folder / "memory.current") or _number(folder / "memory.usage_in_bytes") or 0
     counts = dict(line.split() for line in _text(folder / "memory.stat").splitlines())
     spare = counts.get("total_inactive_file", counts.get("inactive_file", "0"))

@@ -34,17 +34,17 @@ from privet.suites.costs import read_report
 Array = npt.NDArray[np.generic]
 
 
-def _say(event: str, **fields: Any) -> None:
+def _print_event(event: str, **fields: Any) -> None:
     sys.stdout.write(json.dumps({"event": event, **fields}) + "\n")
     sys.stdout.flush()
 
 
 def _fail(error: PrivetError) -> None:
-    _say("failed", type=type(error).__name__, message=str(error))
+    _print_event("failed", type=type(error).__name__, message=str(error))
 
 
 def _progress(phase: str, done: int, total: int, step: str) -> None:
-    _say("progress", phase=phase, done=done, total=total, next=step)
+    _print_event("progress", phase=phase, done=done, total=total, next=step)
 
 
 class Processor:
@@ -70,7 +70,7 @@ def serve(job: dict[str, Any]) -> None:
         elif finished.cost is not None and finished.kind != "kept":
             # What is sent once counts with the preparation that it comes before.
             cost = replace(finished.cost, cpu_seconds=processor.lap())
-            _say(finished.kind, cost=asdict(cost))
+            _print_event(finished.kind, cost=asdict(cost))
 
     before = resident_memory()
     credentials = Credentials.from_directory(job["keys"], "server")
@@ -87,7 +87,7 @@ def serve(job: dict[str, Any]) -> None:
         server.add_saved(job["program"], warm=job.get("warm"))
         server.start()
         processor.lap()
-        _say("listening", port=server.address[1], memory=before)
+        _print_event("listening", port=server.address[1], memory=before)
         sys.stdin.read()
 
 
@@ -119,7 +119,7 @@ def query(job: dict[str, Any]) -> None:
         online = replace(result.online, cpu_seconds=processor.lap())
     offline = replace(result.offline, cpu_seconds=offline_seconds) if result.offline else None
     np.savez(job["result"], *result.integers)
-    _say(
+    _print_event(
         "result",
         suite=client.suite.to_json(),
         extension=client.extension,
@@ -138,12 +138,12 @@ def deal(job: dict[str, Any]) -> None:
         if dealt.error is not None:
             _fail(dealt.error)
         elif dealt.cost is not None:
-            _say("dealt", cost=asdict(dealt.cost))
+            _print_event("dealt", cost=asdict(dealt.cost))
 
     credentials = Credentials.from_directory(job["keys"], "dealer")
     with Dealer(credentials, timeout=job["timeout"], on_dealt=on_dealt) as dealer:
         dealer.start()
-        _say("listening", port=dealer.address[1])
+        _print_event("listening", port=dealer.address[1])
         sys.stdin.read()
 
 
@@ -159,7 +159,7 @@ def provide_model(job: dict[str, Any]) -> None:
     def on_event(kind: str, report: str | None) -> None:
         if report is not None:
             cost = read_report(report, by_server=True)[0]
-            _say(kind, cost=asdict(replace(cost, cpu_seconds=processor.lap())))
+            _print_event(kind, cost=asdict(replace(cost, cpu_seconds=processor.lap())))
 
     def session(connection: _native.Connection, _client: str) -> None:
         server.serve(connection, job["config"], on_event)
@@ -172,7 +172,7 @@ def provide_model(job: dict[str, Any]) -> None:
     with Service(acceptor) as service:
         service.start()
         processor.lap()
-        _say("listening", port=service.address[1])
+        _print_event("listening", port=service.address[1])
         sys.stdin.read()
 
 
@@ -208,7 +208,7 @@ def provide_data(job: dict[str, Any]) -> None:
     ]
     np.savez(job["result"], *integers)
     layers = [asdict(layer) for layer in (*preparing, *steps)]
-    _say("result", offline=asdict(offline), online=asdict(online), layers=layers)
+    _print_event("result", offline=asdict(offline), online=asdict(online), layers=layers)
 
 
 def _encode(program: Program, inputs: list[Array], samples: int) -> list[Array]:

@@ -12,16 +12,16 @@ YEAR_SECONDS = 31_536_000.0
 _SIZE = re.compile(r"(\d+(?:\.\d+)?) ?([A-Za-z]*)")
 
 
-def parse_size(size: int | str | None, what: str = "memory") -> int | None:
-    """Bytes of `what`; None stays None. Raises `Misuse` if it is no positive size."""
+def parse_size(size: int | str | None, subject: str = "memory") -> int | None:
+    """Bytes of `subject`; None stays None. Raises `Misuse` if it is no positive size."""
     if size is None:
         return None
     match = _SIZE.fullmatch(str(size).strip())
     if match is None or match[2] not in _UNITS:
-        raise Misuse(f"{size!r} is no size of {what}, such as 2GB, 1500MB or 512MiB")
+        raise Misuse(f"{size!r} is no size of {subject}, such as 2GB, 1500MB or 512MiB")
     count = int(float(match[1]) * _UNITS[match[2]])
     if count < 1:
-        raise Misuse(f"{size!r} is no {what} at all")
+        raise Misuse(f"{size!r} is no {subject} at all")
     return count
 
 

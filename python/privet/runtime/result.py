@@ -19,10 +19,10 @@ from privet.suites.text import size
 
 Array = npt.NDArray[np.generic]
 
-Spent = tuple[str, list[bytes], str]
+Inference = tuple[str, list[bytes], str]
 """An entry that was spent, what the server helped to reveal with it, and the report."""
 
-Made = tuple[PhaseCost | None, tuple[LayerCost, ...]]
+EntryCost = tuple[PhaseCost | None, tuple[LayerCost, ...]]
 """What an entry cost to make, in all and by layer; None and nothing if somebody else made it."""
 
 
@@ -129,14 +129,14 @@ def _cost(phase: str, cost: PhaseCost | None) -> str:
 def read_result(
     program: Program,
     suite: Suite,
-    spent: Spent,
+    inference: Inference,
     samples: int,
     *,
-    cost: Made = (None, ()),
+    cost: EntryCost = (None, ()),
     dry: Dry | None = None,
 ) -> Result:
     """The prediction for `samples` samples in what was revealed of the program's batch."""
-    material, revealed, report = spent
+    material, revealed, report = inference
     integers = tuple(
         np.frombuffer(data, dtype="<i8").reshape(program.values[output.value].shape)
         for data, output in zip(revealed, program.outputs, strict=True)

@@ -38,7 +38,7 @@ class Reread(Generic[T]):
         self._path = Path(path)
         self._parse = parse
         self._lock = threading.Lock()
-        self._seen: tuple[int, ...] | None = None
+        self._stamp: tuple[int, ...] | None = None
         self._value: T | None = None
         self._problem: Misuse | None = None
 
@@ -46,7 +46,7 @@ class Reread(Generic[T]):
         """The contents. Raises `Misuse` as `parse`, as long as the file is as it is."""
         with self._lock:
             stamp = self._look()
-            if stamp is None or stamp != self._seen:
+            if stamp is None or stamp != self._stamp:
                 self._read(stamp)
             if self._problem is not None:
                 raise self._problem
@@ -69,9 +69,9 @@ class Reread(Generic[T]):
             if last_problem is None or str(last_problem) != str(problem):
                 _log.error("nobody is let in: %s", problem)
         else:
-            if self._seen is not None:
+            if self._stamp is not None:
                 _log.info("read again", extra={"file": str(self._path)})
-        self._seen = stamp
+        self._stamp = stamp
 
 
 class Revoked:

@@ -24,13 +24,13 @@ class Route:
 
     def __init__(
         self,
-        asked: MaterialSuite,
+        suite: MaterialSuite,
         public: bytes,
         network: _native.Link | None,
         *,
         pinned: bool,
     ) -> None:
-        self._plans = asked.plans(public, network)
+        self._plans = suite.plans(public, network)
         self._network = network
         self._pinned = pinned
         self.suite = quickest(self._plans, network)
@@ -81,9 +81,10 @@ class Dry:
     reason: str | None = None
 
 
-def fallback(when_dry: str, asked: MaterialSuite, dealer: str | None) -> MaterialSuite | None:
-    """The suite that `when_dry` names instead of `asked`; None if it is a policy and no suite.
-    Raises `Misuse` if it is neither, or names nothing else than what was asked for."""
+def fallback(when_dry: str, suite: MaterialSuite, dealer: str | None) -> MaterialSuite | None:
+    """The suite that `when_dry` names instead of `suite`, the one asked for; None if it is a policy
+    and no suite. Raises `Misuse` if it is neither, or names nothing else than what was asked
+    for."""
     if when_dry in (MAKE, WAIT, REFUSE):
         return None
     making = [
@@ -94,12 +95,12 @@ def fallback(when_dry: str, asked: MaterialSuite, dealer: str | None) -> Materia
     if when_dry not in making:
         possible = ", ".join((MAKE, WAIT, REFUSE, *making))
         raise Misuse(f"when dry, {when_dry!r} is no choice; possible are {possible}")
-    if asked.mode.security == "malicious":
+    if suite.mode.security == "malicious":
         raise Misuse("there is no suite to fall back to that withstands malicious parties as well")
     alternative = suites.material_suite(suites.as_suite(when_dry))
-    alternative = replace(alternative, truncation=asked.truncation)
+    alternative = replace(alternative, truncation=suite.truncation)
     check_dealer(alternative, dealer)
     kind = ("suite", "correlations", "field")
-    if all(alternative.facts()[fact] == asked.facts()[fact] for fact in kind):
+    if all(alternative.facts()[fact] == suite.facts()[fact] for fact in kind):
         raise Misuse(f"suite {when_dry} is what was asked for: name another to fall back to")
     return alternative

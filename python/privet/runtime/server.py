@@ -112,7 +112,7 @@ class Server(Service):
                 self._session,
                 self._failed,
                 self._revoked,
-                self._short,
+                self._on_shortage,
             )
         )
 
@@ -146,7 +146,7 @@ class Server(Service):
     def _session(self, connection: _native.Connection, client: str) -> None:
         def on_event(kind: str, model: str, material: str | None, report: str | None) -> None:
             cost, layers = read_report(report, by_server=True) if report else (None, ())
-            self._tell(Finished(kind, client, model, material, cost, layers))
+            self._notify(Finished(kind, client, model, material, cost, layers))
 
         def admit(_kind: str, *_request: str | None) -> str | None:
             return self._revoked.refuses(client)
@@ -154,12 +154,12 @@ class Server(Service):
         self._native.serve(connection, on_event, admit)
 
     def _failed(self, client: str, error: PrivetError) -> None:
-        self._tell(Finished("failed", client, error=error))
+        self._notify(Finished("failed", client, error=error))
 
-    def _short(self, error: Short) -> None:
+    def _on_shortage(self, error: Short) -> None:
         """Hears that a client could not be accepted or served for want of something."""
 
-    def _tell(self, finished: Finished) -> None:
+    def _notify(self, finished: Finished) -> None:
         if self._on_finished is None:
             return
         try:

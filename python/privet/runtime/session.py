@@ -132,7 +132,7 @@ class Session(Line):
         self.leave()
         self.open()
 
-    def tell_evicted(self) -> None:
+    def warn_of_evicted(self) -> None:
         """Warns of encrypted weights that had to go for those that came."""
         for text in self.native.evicted():
             _log.warning("%s", text)

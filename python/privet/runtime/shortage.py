@@ -30,8 +30,8 @@ def most_files() -> int:
 def take_all_files() -> None:
     """Lets this process, and those that it starts, open as many files as it may allow itself: the
     usual limit is for programs that use `select`."""
-    _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
-    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    _, limit = resource.getrlimit(resource.RLIMIT_NOFILE)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
 
 
 def check_room() -> None:

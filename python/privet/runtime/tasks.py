@@ -26,7 +26,7 @@ class Tasks:
         """Begins work; its task."""
         task = asyncio.create_task(work)
         self._running.add(task)
-        task.add_done_callback(self._done)
+        task.add_done_callback(self._on_done)
         return task
 
     async def wait(self) -> None:
@@ -41,7 +41,7 @@ class Tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    def _done(self, task: asyncio.Task[Any]) -> None:
+    def _on_done(self, task: asyncio.Task[Any]) -> None:
         self._running.discard(task)
         if self._ended is not None:
             self._ended(task)

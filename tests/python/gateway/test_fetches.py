@@ -70,7 +70,7 @@ class Service:
         while not self.updates.jobs:
             await asyncio.sleep(0.001)
         (job,) = self.updates.jobs.values()
-        job.end(outcome, outcome, lost=lost)
+        job.end(outcome, outcome, is_lost=lost)
         self.updates.drop(job)
 
 

@@ -94,7 +94,7 @@ def test_who_has_the_port_of_a_worker_of_a_service_that_is_gone_does_not_speak_f
     async def act() -> None:
         request = job(Executor(60.0, PeerMisbehaved("the certificate is of another authority")))
         await asyncio.sleep(0)
-        request.end("timed out", "it is gone", lost=lost)
+        request.end("timed out", "it is gone", is_lost=lost)
         with pytest.raises(ends):
             async with asyncio.timeout(10):
                 await request.results()

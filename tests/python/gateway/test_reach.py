@@ -221,7 +221,7 @@ def test_failed_handshakes_of_many_addresses_fill_no_log(caplog: pytest.LogCaptu
     ear = listening.Listening(asyncio.Protocol, None, listening.Bounds(8, 8, 8, 8))
     with caplog.at_level(logging.WARNING, "privet"):
         for number in range(5000):
-            ear._tell_failed(f"10.0.{number // 256}.{number % 256}", "no TLS")
+            ear._log_failed(f"10.0.{number // 256}.{number % 256}", "no TLS")
     assert listening.LINES_AT_ONCE <= len(caplog.records) <= listening.LINES_AT_ONCE + 1
 
 

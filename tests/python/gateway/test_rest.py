@@ -96,7 +96,7 @@ def test_a_call_is_logged_and_counted_with_its_trace() -> None:
     assert "trace_id" not in second
     assert "secret" not in stream.getvalue()
     ask(Echo(), json=BODY)
-    exchange.observer.models["m"].add(0.5, done=True)
+    exchange.observer.models["m"].add(0.5, is_done=True)
     text = exchange.observer.metrics()
     calls = 'privet_gateway_calls_total{route="/v2/models/{model}/infer",status="200"} 2'
     assert calls in text

@@ -255,7 +255,9 @@ def test_material_that_its_client_did_not_come_for_is_given_up(play: Callable[..
     async def act(testbed: Scene, caller: ServiceCaller) -> None:
         await caller.request("digits")
         testbed.executor.finish((await testbed.executor.granted("prepare")).job, material="e" * 32)
-        testbed.executor.fail((await testbed.executor.granted("infer")).job, "absent", keeps_material=True)
+        testbed.executor.fail(
+            (await testbed.executor.granted("infer")).job, "absent", keeps_material=True
+        )
         id = await caller.request("digits")
         job = await until(caller, id, "preparing")
         assert job["go"][0]["material"] is None

@@ -170,7 +170,7 @@ def test_the_dashboard_asks_for_what_there_is(
             return await work(testbed, caller)
 
     observer = Observer()
-    observer.models["digits"].add(1.0, done=True)
+    observer.models["digits"].add(1.0, is_done=True)
     observer.calls["/v2", 200] += 1
     available = series(asyncio.run(main()) + observer.metrics())
     # What lay ready was used by then.

@@ -12,7 +12,7 @@ from privet.gateway.client import ServiceClient
 
 class Backend:
     """A client of the service, and the notices that it keeps ready. Whoever asks them does it
-    within `used`, and may do so for as long as it takes: `close` waits."""
+    within `in_use`, and may do so for as long as it takes: `close` waits."""
 
     def __init__(self, client: ServiceClient, ahead: Ahead) -> None:
         self.client = client
@@ -22,7 +22,7 @@ class Backend:
         self._idle.set()
 
     @contextmanager
-    def used(self) -> Iterator[Backend]:
+    def in_use(self) -> Iterator[Backend]:
         """It stays open meanwhile."""
         self._users += 1
         self._idle.clear()

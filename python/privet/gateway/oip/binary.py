@@ -95,17 +95,17 @@ class _Tail:
         self._at = 0
 
     def take(self, name: str, size: Any) -> bytes:
-        left = len(self._data) - self._at
-        if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= left:
-            raise InputError(f"input {name} has {SIZE} {size!r}; {left} bytes are left")
+        remaining = len(self._data) - self._at
+        if isinstance(size, bool) or not isinstance(size, int) or not 0 <= size <= remaining:
+            raise InputError(f"input {name} has {SIZE} {size!r}; {remaining} bytes are left")
         data = self._data[self._at : self._at + size]
         self._at += size
         return data
 
     def end(self) -> None:
-        left = len(self._data) - self._at
-        if left:
-            raise InputError(f"{left} bytes follow that no input has as its own")
+        remaining = len(self._data) - self._at
+        if remaining:
+            raise InputError(f"{remaining} bytes follow that no input has as its own")
 
 
 def _length(header: str, size: int) -> int:

@@ -112,13 +112,13 @@ class Exchange:
 
     async def ready(self) -> bool:
         """Whether the service takes requests."""
-        with self._backend.used() as backend:
+        with self._backend.in_use() as backend:
             return await backend.client.ready()
 
     async def model_ready(self, name: str, version: str) -> bool:
         """Whether the service takes requests for a model, on the terms of this gateway. Raises what
         `ServiceClient.model` does."""
-        with self._backend.used() as backend:
+        with self._backend.in_use() as backend:
             offer = await backend.client.offer(name, _number(version))
             try:
                 offer.resolve(self._terms)
@@ -130,7 +130,7 @@ class Exchange:
         """The service's models, and whether each is ready here: Triton's repository index. Raises
         what `ServiceClient.model` does."""
         rows = []
-        with self._backend.used() as backend:
+        with self._backend.in_use() as backend:
             for name in await backend.client.models():
                 ready = await self.model_ready(name, "")
                 reason = (
@@ -145,7 +145,7 @@ class Exchange:
         """A model's configuration, with the fields of Triton's that mean something here. Raises
         what `ServiceClient.model` does."""
         metadata = await self.metadata(name, version)
-        with self._backend.used() as backend:
+        with self._backend.in_use() as backend:
             batch = (await backend.client.offer(name, _number(version))).program.batch
         sides = {
             side: [
@@ -163,7 +163,7 @@ class Exchange:
     async def statistics(self, name: str, version: str) -> dict[str, Any]:
         """How many requests for a model this gateway answered, and how long that took; of all
         models without a name. Raises what `ServiceClient.model` does."""
-        with self._backend.used() as backend:
+        with self._backend.in_use() as backend:
             names = [name] if name else await backend.client.models()
             return {"model_stats": [await self._ended(backend, model, version) for model in names]}
 
@@ -180,7 +180,7 @@ class Exchange:
 
     async def metadata(self, name: str, version: str) -> ModelMetadata:
         """A model's inputs and outputs. Raises what `ServiceClient.model` does."""
-        with self._backend.used() as backend:
+        with self._backend.in_use() as backend:
             model = await backend.client.model(name, _number(version))
             program = (await backend.client.offer(name, model.version)).program
         types, input_types = output_datatypes(program), input_datatypes(program)
@@ -206,7 +206,7 @@ class Exchange:
         stateful = [name for name in STATEFUL if question.parameters.get(name)]
         if stateful:
             raise InputError(f"parameter {stateful[0]}: models here keep no state")
-        with self._backend.used() as backend:
+        with self._backend.in_use() as backend:
             offer = await backend.client.offer(question.model, _number(question.version))
         program = offer.program
         types = output_datatypes(program)
@@ -218,7 +218,7 @@ class Exchange:
             result = await self._ask(question, offer)
             succeeded = True
         finally:
-            self.observer.models[question.model].add(time.monotonic() - start, done=succeeded)
+            self.observer.models[question.model].add(time.monotonic() - start, is_done=succeeded)
         names = question.outputs or tuple(types)
         return Answer(
             question.model,
@@ -257,7 +257,7 @@ class Exchange:
         if number is not None:
             terms = replace(terms, version=number)
         # A group of requests may be asked by another backend than the one that its first call met.
-        with self._backend.used() as backend:
+        with self._backend.in_use() as backend:
             notice: Notice | None = None
             if number is None and len(portions(program, inputs)) == 1:
                 notice = backend.ahead.take(question.model)

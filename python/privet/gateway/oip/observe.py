@@ -34,10 +34,10 @@ class Tally:
     failed_seconds: float = 0.0
     last: float = 0.0
 
-    def add(self, seconds: float, *, done: bool) -> None:
+    def add(self, seconds: float, *, is_done: bool) -> None:
         """Counts one."""
         self.last = time.time()
-        if done:
+        if is_done:
             self.done, self.done_seconds = self.done + 1, self.done_seconds + seconds
         else:
             self.failed, self.failed_seconds = self.failed + 1, self.failed_seconds + seconds

@@ -26,22 +26,22 @@ def application(
     exchange: Exchange, most_bytes: int, revoked: Revoked | None = None
 ) -> web.Application:
     """The protocol's calls, from clients that are not `revoked`; a body may have `most_bytes`."""
-    rest = _Rest(exchange)
+    handlers = _Rest(exchange)
     app = web.Application(
         client_max_size=most_bytes,
         middlewares=[exchange.observer.log, _answer_faults, _admitting(revoked or Revoked())],
     )
-    app.router.add_get("/metrics", rest.metrics)
-    app.router.add_get("/v2", rest.server)
-    app.router.add_get("/v2/health/live", rest.live)
-    app.router.add_get("/v2/health/ready", rest.ready)
-    app.router.add_post("/v2/repository/index", rest.index)
+    app.router.add_get("/metrics", handlers.metrics)
+    app.router.add_get("/v2", handlers.server)
+    app.router.add_get("/v2/health/live", handlers.live)
+    app.router.add_get("/v2/health/ready", handlers.ready)
+    app.router.add_post("/v2/repository/index", handlers.index)
     for model in (MODEL, VERSION):
-        app.router.add_get(model + "/config", rest.config)
-        app.router.add_get(model + "/stats", rest.statistics)
-        app.router.add_get(model, rest.model)
-        app.router.add_get(model + "/ready", rest.model_ready)
-        app.router.add_post(model + "/infer", rest.infer)
+        app.router.add_get(model + "/config", handlers.config)
+        app.router.add_get(model + "/stats", handlers.statistics)
+        app.router.add_get(model, handlers.model)
+        app.router.add_get(model + "/ready", handlers.model_ready)
+        app.router.add_post(model + "/infer", handlers.infer)
     return app
 
 

@@ -50,17 +50,17 @@ class TextRoom:
     """What the texts of a request may still take, of all its inputs together."""
 
     def __init__(self) -> None:
-        self._left = MOST_TEXT_BYTES
+        self._remaining = MOST_TEXT_BYTES
 
     def take(self, name: str, count: int, longest: int) -> None:
         """Takes the room of so many texts. Raises `InputError` if there is not so much."""
         size = np.dtype((np.str_, longest)).itemsize * count
-        if size > self._left:
+        if size > self._remaining:
             raise InputError(
                 f"input {name} has {count} texts of up to {longest} characters: those of a request "
                 f"may take {MOST_TEXT_BYTES} bytes, and each takes the room of the longest"
             )
-        self._left -= size
+        self._remaining -= size
 
 
 def from_raw(
@@ -70,7 +70,7 @@ def from_raw(
     of its request. Raises `InputError` if there is no such type, the bytes are not those of that
     shape, or texts take too much."""
     if datatype == TEXT:
-        return _texts(name, shape, list(_cut(name, raw)), room)
+        return _texts(name, shape, list(_split_texts(name, raw)), room)
     kind, count = _form(name, datatype, shape)
     if len(raw) != count * kind.itemsize:
         raise InputError(
@@ -125,7 +125,7 @@ def _texts(name: str, shape: Sequence[int], texts: Sequence[Any], room: TextRoom
     return np.array(plain, dtype=np.str_).reshape(shape)
 
 
-def _cut(name: str, raw: bytes) -> Iterator[bytes]:
+def _split_texts(name: str, raw: bytes) -> Iterator[bytes]:
     """Texts that have their lengths in four bytes before them."""
     at = 0
     while at < len(raw):
