@@ -30,8 +30,8 @@ TITLES += ("Client sends", "Server sends", "Dealer sends", "Rounds", "Memory", "
 
 def parse_suite(text: str) -> Suite:
     """A suite as `NAME` or `NAME:OPTION=VALUE,...`."""
-    name, _, rest = text.partition(":")
-    pairs = [word.partition("=") for word in rest.split(",") if word]
+    name, _, options = text.partition(":")
+    pairs = [word.partition("=") for word in options.split(",") if word]
     try:
         return registry.from_options(name, {option: value for option, _, value in pairs})
     except Misuse as error:

@@ -39,7 +39,7 @@ def peer(count: int, depth: int, limit: float) -> dict[str, Any] | None:
     return steps
 
 
-def ours(count: int, depth: int) -> tuple[float, float]:
+def measure_privet(count: int, depth: int) -> tuple[float, float]:
     """Seconds offline and online of one prediction by both parties, without a dealer."""
     task = forest_task(count, depth)
     with tempfile.TemporaryDirectory() as folder:
@@ -59,7 +59,7 @@ def main(arguments: Sequence[str]) -> int:
     say("|---|---:|---:|---:|---:|---:|")
     for size in options.sizes:
         count, depth = map(int, size.split("x"))
-        offline, online = ours(count, depth)
+        offline, online = measure_privet(count, depth)
         steps = peer(count, depth, options.limit)
         cells = [f"more than {options.limit:.0f} in all", "", ""]
         if steps is not None:

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from benches.machine import ROOT, commit, describe
 from benches.record import FOLDER
-from benches.report import put
+from benches.report import replace_section
 from privet.planner.record import write_whole
 
 HOME = ROOT / "target" / "kernels"
@@ -116,7 +116,7 @@ def main() -> int:
     head = {"format": "privet-kernels", "version": 1, **about, "units_seconds": units}
     path = FOLDER / f"kernels-{about['date']}-{about['commit']}.json"
     write_whole(path, {**head, "kernels": [asdict(kernel) for kernel in kernels]})
-    put("kernels", table(units, kernels, about))
+    replace_section("kernels", table(units, kernels, about))
     pages = f"{path.relative_to(ROOT)}, docs/reference/benchmarks.md"
     sys.stdout.write(f"{len(kernels)} kernels: {pages}\n")
     return 0

@@ -67,12 +67,12 @@ class Load:
     Time that the hypervisor withheld counts as everybody's.
     """
 
-    everybody: float
-    ours: float
+    total_seconds: float
+    own_seconds: float
     clock: float
 
     @classmethod
-    def now(cls) -> Load:
+    def read(cls) -> Load:
         """Read the counters; children count once they have been waited for."""
         user, nice, system, _idle, _wait, irq, soft, steal, *_ = (
             int(field) for field in Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
@@ -87,5 +87,7 @@ class Load:
     def others_since(self, earlier: Load) -> float:
         """The share of all cores that went to others since `earlier`, 0 to 1."""
         wall = (self.clock - earlier.clock) * (os.cpu_count() or 1)
-        others = (self.everybody - earlier.everybody) - (self.ours - earlier.ours)
-        return round(min(max(others / wall, 0.0), 1.0), 3) if wall > 0 else 0.0
+        other_seconds = (self.total_seconds - earlier.total_seconds) - (
+            self.own_seconds - earlier.own_seconds
+        )
+        return round(min(max(other_seconds / wall, 0.0), 1.0), 3) if wall > 0 else 0.0

@@ -19,7 +19,7 @@ CHEETAH, SEMI2K = "spu-cheetah", "spu-semi2k"
 def results(record: Record) -> str:
     """Where the figures come from, Privet's own figures, and those beside its peers."""
     subjects = [task for task in tasks() if record.of(task.name, ours.NAME)]
-    parts = [_source(record), _own(record, subjects), _dealt(record, subjects)]
+    parts = [_source(record), _own_rows(record, subjects), _dealt(record, subjects)]
     if any(sample.contender not in ours.SUITES for sample in record.samples):
         parts.append(_beside(record, subjects))
     else:
@@ -58,21 +58,21 @@ def publish(record: Record, page: Path = PAGE) -> None:
     """Puts results and targets into the page.
 
     # Errors
-    As `put`.
+    As `replace_section`.
     """
-    put("results", results(record), page)
-    put("targets", targets(record), page)
+    replace_section("results", results(record), page)
+    replace_section("targets", targets(record), page)
 
 
-def put(name: str, body: str, page: Path = PAGE) -> None:
+def replace_section(name: str, body: str, page: Path = PAGE) -> None:
     """Puts `body` into the page, between the markers of `name`.
 
     # Errors
     `ValueError` if the page has no such markers.
     """
     start, end = f"<!-- bench: {name} -->\n", f"<!-- end of bench: {name} -->"
-    before, opening, rest = page.read_text().partition(start)
-    _, closing, after = rest.partition(end)
+    before, opening, remainder = page.read_text().partition(start)
+    _, closing, after = remainder.partition(end)
     if not (opening and closing):
         raise ValueError(f"{page} has no place for {name}: {start.strip()} .. {end}")
     page.write_text(before + start + body + end + after)
@@ -106,7 +106,7 @@ PEERS = ("again_seconds", "bytes_sent", "again_bytes_sent", "peak_rss_mb")
 """Figures of `Sample` in each table."""
 
 
-def _own(record: Record, subjects: Sequence[Task]) -> str:
+def _own_rows(record: Record, subjects: Sequence[Task]) -> str:
     rows = [
         [
             task.title,

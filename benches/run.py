@@ -44,13 +44,13 @@ def main(arguments: Sequence[str]) -> int:
         say("SPU is not installed in .venv-spu (`make bench-peers` does it): Privet alone")
     subjects = [task for task in tasks() if _is_chosen(task, options)]
     samples: list[Sample] = []
-    start = Load.now()
+    start = Load.read()
     with tempfile.TemporaryDirectory(prefix="privet-bench-") as folder:
         for task in subjects:
             for sample in _measure(task, Path(folder), peer is not None, options):
                 samples.append(sample)
                 say(_line(sample))
-    say(f"{Load.now().clock - start.clock:.0f} s in all\n")
+    say(f"{Load.read().clock - start.clock:.0f} s in all\n")
     facts = {
         "date": datetime.datetime.now(datetime.UTC).date().isoformat(),
         **machine.commit(),
@@ -124,12 +124,12 @@ def _measure(
 
 def _watched(task: Task, name: str, contender: Contender, repetition: int) -> Sample:
     """A repetition, and how busy others kept the machine meanwhile."""
-    before = Load.now()
+    before = Load.read()
     try:
         sample = contender(repetition).checked()
     except PrivetError as error:
         sample = Sample(task.name, name, repetition, failure=str(error))
-    return replace(sample, others=Load.now().others_since(before))
+    return replace(sample, others=Load.read().others_since(before))
 
 
 def _line(sample: Sample) -> str:

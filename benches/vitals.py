@@ -83,13 +83,13 @@ class Watch:
     def __init__(self, kinds: Mapping[str, Callable[[], Sequence[int]]], seconds: float) -> None:
         self._kinds = kinds
         self._seconds = seconds
-        self._seen: dict[str, list[tuple[int, Vitals]]] = {name: [] for name in kinds}
+        self._readings: dict[str, list[tuple[int, Vitals]]] = {name: [] for name in kinds}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._run)
 
     def courses(self) -> list[Course]:
         """What was seen, by kind."""
-        return [_course(name, samples) for name, samples in self._seen.items() if samples]
+        return [_course(name, samples) for name, samples in self._readings.items() if samples]
 
     def _run(self) -> None:
         while not self._over.wait(self._seconds):
@@ -98,7 +98,7 @@ class Watch:
                     vitals for process in processes() if (vitals := look(process)) is not None
                 ]
                 if readings:
-                    self._seen[name].append((len(readings), _sum(readings)))
+                    self._readings[name].append((len(readings), _sum(readings)))
 
     def __enter__(self) -> Watch:
         self._thread.start()

@@ -25,10 +25,11 @@ LAYERS = Path(__file__).with_name("layers.toml")
 
 @dataclass(frozen=True)
 class Edge:
-    """`user` depends on `used`; `place` is where a person finds it, such as a file and a line."""
+    """`user` depends on `dependency`; `place` is where a person finds it, such as a file and a
+    line."""
 
     user: str
-    used: str
+    dependency: str
     place: str
 
 
@@ -40,13 +41,13 @@ class Order:
 
     def fault(self, edge: Edge) -> str | None:
         """What is wrong with `edge`, as one line for a person, or None if it points downwards."""
-        for part in (edge.user, edge.used):
+        for part in (edge.user, edge.dependency):
             if part not in self._row:
                 return f"{edge.place}: `{part}` has no place in {LAYERS.name}"
-        if edge.user == edge.used or self._row[edge.used] < self._row[edge.user]:
+        if edge.user == edge.dependency or self._row[edge.dependency] < self._row[edge.user]:
             return None
-        way = "beside" if self._row[edge.used] == self._row[edge.user] else "above"
-        return f"{edge.place}: `{edge.user}` uses `{edge.used}`, which lies {way} it"
+        way = "beside" if self._row[edge.dependency] == self._row[edge.user] else "above"
+        return f"{edge.place}: `{edge.user}` uses `{edge.dependency}`, which lies {way} it"
 
 
 def crate_edges(metadata: Mapping[str, Any]) -> Iterator[Edge]:
@@ -140,16 +141,16 @@ def main() -> int:
     folders = {prefix: ROOT / folder for prefix, folder in layers["sources"].items()}
     crates = list(crate_edges(metadata))
     python = list(python_edges({prefix: path for prefix, path in folders.items() if path.is_dir()}))
-    go = list(go_edges(ROOT / "ckks"))
+    go_imports = list(go_edges(ROOT / "ckks"))
     violations = [
         fault
-        for language, edges in (("crates", crates), ("python", python), ("go", go))
+        for language, edges in (("crates", crates), ("python", python), ("go", go_imports))
         for fault in faults(Order(layers[language]), edges)
     ]
     for fault in violations:
         print(fault.replace(f"{ROOT}/", ""), file=sys.stderr)
     if not violations:
-        counts = f"{len(crates)} crate edges, {len(python)} Python and {len(go)} Go imports"
+        counts = f"{len(crates)} crate edges, {len(python)} Python and {len(go_imports)} Go imports"
         print(f"direction: {counts}, all downwards")
     return 1 if violations else 0
 

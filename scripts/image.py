@@ -48,10 +48,10 @@ class Buildah:
         # Named in the configuration and never run, since containers use the machine's network.
         (helpers / "netavark").symlink_to("/bin/false")
         limits = {"nofile": resource.RLIMIT_NOFILE, "nproc": resource.RLIMIT_NPROC}
-        most = {name: resource.getrlimit(kind)[1] for name, kind in limits.items()}
+        maxima = {name: resource.getrlimit(kind)[1] for name, kind in limits.items()}
         (folder / "containers.conf").write_text(
             f'[engine]\nhelper_binaries_dir = ["{helpers}"]\n[containers]\n'
-            f"default_ulimits = {[f'{name}={limit}:{limit}' for name, limit in most.items()]}\n"
+            f"default_ulimits = {[f'{name}={limit}:{limit}' for name, limit in maxima.items()]}\n"
         )
         (folder / "registries.conf").write_text('unqualified-search-registries = ["docker.io"]\n')
         (folder / "policy.json").write_text('{"default": [{"type": "insecureAcceptAnything"}]}')

@@ -68,11 +68,11 @@ class Sample:
         security = estimate(lwe)
         return (
             f"2^{self.log_n} | {self.secret} | {self.log_q:g} | {self.log_p:g} | "
-            f"{self.log_q + self.log_p:g} | {self.limit:g} | {shown(security.bits)} |"
+            f"{self.log_q + self.log_p:g} | {self.limit:g} | {format_bits(security.bits)} |"
         )
 
 
-def shown(bits: float) -> str:
+def format_bits(bits: float) -> str:
     """An estimate; far beyond what is needed nobody looks at it closely."""
     return "> 256" if bits > 256 else f"{bits:.0f}"
 
@@ -100,7 +100,7 @@ def bfv_rows(block: str) -> list[str]:
     for row in rows[2:]:
         cells = [cell.strip() for cell in row.strip("|").split("|")]
         lwe = Lwe(int(cells[4]), float(cells[5]), deviation=BFV_DEVIATION)
-        table.append(f"| {' | '.join(cells[:-1])} | {shown(estimate(lwe).bits)} |")
+        table.append(f"| {' | '.join(cells[:-1])} | {format_bits(estimate(lwe).bits)} |")
     return table
 
 

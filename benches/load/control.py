@@ -96,8 +96,8 @@ async def _timed(
     control = cpu_seconds(process) - before[0]
     worker_seconds = sum(map(cpu_seconds, workers)) - before[1]
     times = (control, loop, total - loop, worker_seconds, overhead, wall)
-    first, *others = (1000 * seconds / len(notices) for seconds in times)
-    return [first, (wake_ups(process) - waits) / len(notices), *others]
+    first, *further = (1000 * seconds / len(notices) for seconds in times)
+    return [first, (wake_ups(process) - waits) / len(notices), *further]
 
 
 def once(model: str, suites: Sequence[str], count: int) -> dict[str, Any]:

@@ -117,12 +117,12 @@ def _elementwise(step: Step, weights: Weights, x: Any) -> Any:
     steps = step["function"]
     results = [x]
     for entry in steps:
-        first, *others = (results[index] for index in entry["operands"])
+        first, *operands = (results[index] for index in entry["operands"])
         before = entry["operands"][0] - 1
         if entry["name"] == "reciprocal" and before >= 0 and steps[before]["name"] == "sqrt":
             results.append(jax.lax.rsqrt(results[steps[before]["operands"][0]]))
         else:
-            results.append(STEPS[entry["name"]](first, *others, entry["constant"]))
+            results.append(STEPS[entry["name"]](first, *operands, entry["constant"]))
     return results[-1]
 
 

@@ -73,8 +73,8 @@ def main() -> None:
         stage = build(Path(folder), list(counts))
         with dealer(stage.keys) as dealing:
             # How fast one by one is: requests that come all at once.
-            few = {model: count // 10 for model, count in counts.items()}
-            probe = arrivals(few, ("gmw", "fss"), Traffic(rate=1e6), arguments.seed)
+            tenth = {model: count // 10 for model, count in counts.items()}
+            probe = arrivals(tenth, ("gmw", "fss"), Traffic(rate=1e6), arguments.seed)
             pace = figures(sequential(stage, dealing, probe, cores, arguments.link)).throughput
             say(f"One by one: {pace:.2f} requests a second.")
             say("")

@@ -62,7 +62,7 @@ def sequential(
             time.sleep(max(0.0, start + arrival.at - time.monotonic()))
             submission = arrival.submission
             now = time.monotonic() - start
-            begin, end = (when - start for when in answer(submission.model, submission.suite))
+            begin, end = (moment - start for moment in answer(submission.model, submission.suite))
             for phase, first, last in ((Phase.PRE, now, begin), (Phase.ON, begin, end)):
                 job = f"{submission.id}/{phase}"
                 core_ids = tuple(range(cores))

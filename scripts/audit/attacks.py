@@ -67,8 +67,8 @@ def commands(names: Sequence[str]) -> Iterator[tuple[list[str], str, set[str]]]:
     for place, tests in places.items():
         if place.startswith("ckks/"):
             pattern = "|".join(name.rpartition("::")[2] for name in tests)
-            go = [os.environ.get("GO", "go"), "test", "-count=1", "-run", f"^({pattern})$"]
-            yield [*go, "./" + place.removeprefix("ckks/")], "ckks", set(tests)
+            command = [os.environ.get("GO", "go"), "test", "-count=1", "-run", f"^({pattern})$"]
+            yield [*command, "./" + place.removeprefix("ckks/")], "ckks", set(tests)
             continue
         crate, suite = place.split("::")
         build = ["test", "--release", "--locked", *target(crate, suite)]
@@ -80,8 +80,8 @@ def ran(output: str) -> int:
     """How many tests a runner says have passed."""
     rust = re.findall(r"^test result: ok\. (\d+) passed", output, re.MULTILINE)
     python = re.findall(r"^(?:=+ )?(\d+) passed", output, re.MULTILINE)
-    go = len(re.findall(r"^--- PASS", output, re.MULTILINE))
-    return sum(map(int, rust)) + sum(map(int, python)) + go
+    go_count = len(re.findall(r"^--- PASS", output, re.MULTILINE))
+    return sum(map(int, rust)) + sum(map(int, python)) + go_count
 
 
 def run(names: Sequence[str], root: Path) -> Iterator[tuple[str, bool, str]]:

@@ -85,11 +85,11 @@ def _signature(name: str, item: Any) -> str:
 
 def _parameters(parameters: list[inspect.Parameter]) -> Iterator[str]:
     """Each with its type and default, and the mark after which they are given by name."""
-    marked = False
+    has_star = False
     for parameter in parameters:
-        marked |= parameter.kind is parameter.VAR_POSITIONAL
-        if parameter.kind is parameter.KEYWORD_ONLY and not marked:
-            marked = True
+        has_star |= parameter.kind is parameter.VAR_POSITIONAL
+        if parameter.kind is parameter.KEYWORD_ONLY and not has_star:
+            has_star = True
             yield "*"
         stars = "*" * (parameter.kind is parameter.VAR_POSITIONAL) + "**" * (
             parameter.kind is parameter.VAR_KEYWORD

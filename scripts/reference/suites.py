@@ -89,7 +89,7 @@ def _options(suite_type: type[Suite]) -> str:
     rows = [
         (
             f"`{field.name}`",
-            _shown(field),
+            _choices_text(field),
             "" if field.default is None else f"`{field.default!r}`",
             field.option.about,
         )
@@ -98,7 +98,7 @@ def _options(suite_type: type[Suite]) -> str:
     return _table(("Option", "Values", "Default", "Meaning"), rows) if rows else ""
 
 
-def _shown(field: Field) -> str:
+def _choices_text(field: Field) -> str:
     option = field.option
     if option.choices:
         return ", ".join(f"`{choice!r}`" for choice in option.choices)

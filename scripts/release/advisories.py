@@ -27,14 +27,14 @@ INSTALL = {
 
 def cargo_deny() -> Verdict:
     """Crates, against RustSec's database."""
-    return _asked(
+    return _query(
         "crates (cargo deny)",
         ["cargo-deny", "check", "advisories"],
         ROOT,
         lambda code, text: (
             _unreachable(text)
             if "failed to fetch advisory database" in text
-            else _found(code, text)
+            else _tool_verdict(code, text)
         ),
     )
 
@@ -42,7 +42,7 @@ def cargo_deny() -> Verdict:
 def crate_policy() -> Verdict:
     """Licences and sources of all crates, as deny.toml accepts them; needs no database."""
     command = ["cargo-deny", "--offline", "check", "licenses", "bans", "sources"]
-    return _asked("crates' policy (cargo deny)", command, ROOT, _policy)
+    return _query("crates' policy (cargo deny)", command, ROOT, _policy)
 
 
 def _policy(code: int, text: str) -> Verdict:
@@ -54,10 +54,10 @@ def govulncheck() -> Verdict:
 
     def read(code: int, text: str) -> Verdict:
         if code in (0, 3):
-            return _found(code, text)
+            return _tool_verdict(code, text)
         return _unreachable(text)
 
-    return _asked("Go modules (govulncheck)", ["govulncheck", "./..."], ROOT / "ckks", read)
+    return _query("Go modules (govulncheck)", ["govulncheck", "./..."], ROOT / "ckks", read)
 
 
 def pip_audit() -> Verdict:
@@ -80,17 +80,17 @@ def pip_audit() -> Verdict:
         if skipped or not packages:
             count = f"{len(skipped)} of {len(packages)} packages"
             return Verdict.unchecked(f"{count} could not be looked up: database unreachable")
-        return _found(code, text)
+        return _tool_verdict(code, text)
 
     lock = ["--disable-pip", "--require-hashes", "--requirement", "requirements.txt"]
     command = ["pip-audit", *lock, "--format", "json"]
-    return _asked("Python packages (pip-audit)", command, ROOT, read)
+    return _query("Python packages (pip-audit)", command, ROOT, read)
 
 
 CHECKS = (crate_policy, cargo_deny, govulncheck, pip_audit)
 
 
-def _asked(
+def _query(
     title: str, command: list[str], folder: Path, parse: Callable[[int, str], Verdict]
 ) -> Verdict:
     tool = command[0]
@@ -105,7 +105,7 @@ def _asked(
     return parse(process.returncode, process.stdout + process.stderr).named(title)
 
 
-def _found(code: int, text: str) -> Verdict:
+def _tool_verdict(code: int, text: str) -> Verdict:
     return Verdict.failed(_last(text)) if code else Verdict.passed("no known flaws")
 
 

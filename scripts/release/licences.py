@@ -20,8 +20,8 @@ def is_accepted(expression: str, allowed: Collection[str]) -> bool:
     tokens = re.findall(r"\(|\)|[^\s()]+", expression)
     if not tokens:
         return False
-    is_met, rest = _either(tokens, allowed)
-    return is_met and not rest
+    is_met, remainder = _either(tokens, allowed)
+    return is_met and not remainder
 
 
 def _either(tokens: list[str], allowed: Collection[str]) -> tuple[bool, list[str]]:
@@ -44,8 +44,8 @@ def _one(tokens: list[str], allowed: Collection[str]) -> tuple[bool, list[str]]:
     if not tokens:
         return False, []
     if tokens[0] == "(":
-        is_met, rest = _either(tokens[1:], allowed)
-        return is_met and rest[:1] == [")"], rest[1:]
+        is_met, remainder = _either(tokens[1:], allowed)
+        return is_met and remainder[:1] == [")"], remainder[1:]
     if tokens[1:2] == ["WITH"]:
         return " ".join(tokens[:3]) in allowed, tokens[3:]
     return tokens[0] in allowed, tokens[1:]

@@ -226,7 +226,7 @@ def test_whoever_names_a_suite_is_named(tmp_path: Path, statement: str) -> None:
 KNOWN = ("gmw", "fss", "ckks", "stream")
 
 
-def put(root: Path, name: str, text: str) -> None:
+def replace_section(root: Path, name: str, text: str) -> None:
     """Writes a file below `root`."""
     (root / name).parent.mkdir(parents=True, exist_ok=True)
     (root / name).write_text(text)
@@ -247,15 +247,17 @@ def put(root: Path, name: str, text: str) -> None:
 def test_rust_that_names_a_suite_is_named(tmp_path: Path, statement: str) -> None:
     source = '//! Suite "gmw".\nfn act() {\n    %s\n}\n#[cfg(test)]\nmod tests {\n    "gmw"\n}\n'
     for other in ("suites/src/gmw.rs", "ot/src/tests.rs", "ot/tests/whole.rs", "ot/src/tests/a.rs"):
-        put(tmp_path, f"crates/{other}", source % statement)
-    put(tmp_path, "crates/client/src/suite.rs", source % 'say("a stream of bytes", fss::leaves);')
+        replace_section(tmp_path, f"crates/{other}", source % statement)
+    replace_section(
+        tmp_path, "crates/client/src/suite.rs", source % 'say("a stream of bytes", fss::leaves);'
+    )
     assert suites.other_faults(tmp_path, KNOWN, {}) == []
-    put(tmp_path, "crates/client/src/suite.rs", source % statement)
+    replace_section(tmp_path, "crates/client/src/suite.rs", source % statement)
     (fault,) = suites.other_faults(tmp_path, KNOWN, {})
     assert fault.startswith("crates/client/src/suite.rs:3: names a suite, ")
     excepted = {"crates/client/src/suite.rs": "asks in it"}
     assert suites.other_faults(tmp_path, KNOWN, excepted) == []
-    put(tmp_path, "crates/client/src/suite.rs", source % "")
+    replace_section(tmp_path, "crates/client/src/suite.rs", source % "")
     (fault,) = suites.other_faults(tmp_path, KNOWN, excepted)
     assert "names no suite" in fault
 
@@ -269,9 +271,11 @@ def test_rust_that_names_a_suite_is_named(tmp_path: Path, statement: str) -> Non
     ],
 )
 def test_data_that_names_a_suite_is_named(tmp_path: Path, name: str, text: str) -> None:
-    put(tmp_path, f"python/privet/suites/data/{name}", text)
-    put(tmp_path, "python/privet/planner/prices.toml", 'kind = "a stream of bytes"\n# gmw\n')
+    replace_section(tmp_path, f"python/privet/suites/data/{name}", text)
+    replace_section(
+        tmp_path, "python/privet/planner/prices.toml", 'kind = "a stream of bytes"\n# gmw\n'
+    )
     assert suites.other_faults(tmp_path, KNOWN, {}) == []
-    put(tmp_path, f"python/privet/planner/{name}", text)
+    replace_section(tmp_path, f"python/privet/planner/{name}", text)
     (fault,) = suites.other_faults(tmp_path, KNOWN, {})
     assert fault.startswith(f"python/privet/planner/{name}: names a suite, ")

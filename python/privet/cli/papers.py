@@ -91,7 +91,7 @@ def run_command(
         stderr.print(f"  {text}", highlight=False)
 
     console = show.make_console()
-    place_of_work = Workplace(output, say=say, data=data)
+    place_of_work = Workplace(output, report=say, data=data)
     for item in selection:
         if at_most is not None and item.minutes > at_most:
             continue

@@ -129,7 +129,7 @@ def plan(
             (setting, size): cost
             for size in question.batches
             for setting, cost in cost_settings(
-                path, selection, size, lambda: units.known(progress), compiling
+                path, selection, size, lambda: units.load_or_measure(progress), compiling
             ).items()
         }
     advice = advise(path.stem, question, costs, prices or read_prices())
@@ -188,8 +188,8 @@ def _recommend(fitting: list[Choice]) -> Choice | None:
     if there is one, else one without a leak, and the quickest."""
     if not fitting:
         return None
-    most = NEARLY * (fitting[0].dollars_per_month or 0.0)
-    affordable = [choice for choice in fitting if (choice.dollars_per_month or 0.0) <= most]
+    limit = NEARLY * (fitting[0].dollars_per_month or 0.0)
+    affordable = [choice for choice in fitting if (choice.dollars_per_month or 0.0) <= limit]
     alone = [choice for choice in affordable if choice.setting.trust is None]
     tight = [choice for choice in affordable if not choice.setting.reveals_order]
     return min(alone or tight or affordable, key=lambda choice: choice.latency or 0.0)
@@ -221,8 +221,8 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
         sentences += [
             f"Weaker than the default: {weak.meaning}." for weak in top.setting.config.weaknesses
         ]
-    others = [c for c in choices if c.fits and c is not top]
-    cheaper = [c for c in others if (c.dollars_per_month or 0) < (top.dollars_per_month or 0)]
+    alternatives = [c for c in choices if c.fits and c is not top]
+    cheaper = [c for c in alternatives if (c.dollars_per_month or 0) < (top.dollars_per_month or 0)]
     if cheaper:
         other = cheaper[0]
         but = _weakness(other.setting, top.setting) or f"answers within {_time(other.latency)} only"
@@ -230,7 +230,7 @@ def _reasons(question: Question, choices: list[Choice], recommended: Choice | No
             f"{_name(other)} would cost a little less (${other.dollars_per_month:,.0f}), but "
             f"it {but}."
         )
-    quicker = [c for c in others if (c.latency or 0) < 0.7 * (top.latency or 0)]
+    quicker = [c for c in alternatives if (c.latency or 0) < 0.7 * (top.latency or 0)]
     if quicker:
         best = min(quicker, key=lambda c: c.latency or 0)
         weakness = _weakness(best.setting, top.setting)

@@ -62,7 +62,7 @@ def find_models(names: Iterable[str], folder: Path) -> list[Path]:
 
 def plan_cases(
     models: Iterable[Path],
-    chosen: Iterable[Setting],
+    selection: Iterable[Setting],
     batches: Iterable[int],
     networks: Iterable[Network | None] = (None,),
     repeats: int = 1,
@@ -70,7 +70,7 @@ def plan_cases(
     input_range: tuple[float, float] | None = None,
 ) -> list[Case]:
     """All cases, ordered by program."""
-    settings, sizes, shapes = list(chosen), list(batches), list(networks)
+    settings, sizes, shapes = list(selection), list(batches), list(networks)
     return [
         Case(model, setting, batch, network, repeats, seconds, input_range)
         for model in models
@@ -80,12 +80,12 @@ def plan_cases(
     ]
 
 
-def time_left(cases: Sequence[Case], done: int, spent: float) -> float | None:
-    """Seconds that the cases after the first `done` will take, which took `spent`; None if nothing
-    tells."""
+def time_left(cases: Sequence[Case], done_count: int, seconds: float) -> float | None:
+    """Seconds that the cases after the first `done_count` will take, which took `seconds`; None if
+    nothing tells."""
     has_seconds = all(case.seconds is not None for case in cases)
     weights = [case.seconds if has_seconds and case.seconds is not None else 1.0 for case in cases]
-    ahead = sum(weights[done:])
-    if done:
-        return ahead * spent / sum(weights[:done])
+    ahead = sum(weights[done_count:])
+    if done_count:
+        return ahead * seconds / sum(weights[:done_count])
     return ahead if has_seconds else None

@@ -134,17 +134,19 @@ def weigh(record: Record, question: Question, price: Prices) -> Choice:
     if question.cores is not None and cores > question.cores:
         against.append(f"needs {cores} cores at the server, {question.cores} are there")
     pool, latency = _pool(prediction, question, jobs, cores) if use < 1 else (None, None)
-    most = question.max_latency
-    if most is not None and (latency is None or latency > most):
+    max_latency = question.max_latency
+    if max_latency is not None and (latency is None or latency > max_latency):
         text = "grows without end" if latency is None else f"is {_seconds(latency)}"
         if not any("link" in reason for reason in against):
-            against.append(f"latency {text}, at most {_seconds(most)} was asked for")
+            against.append(f"latency {text}, at most {_seconds(max_latency)} was asked for")
     dollars = prices.per_month(prediction, price, question.rate, pool or 1).dollars
     if question.budget is not None and dollars > question.budget:
         against.append(f"${dollars:,.0f} a month, the budget is ${question.budget:,.0f}")
     ratios = [use / USABLE]
     ratios += [] if question.cores is None else [cores / question.cores]
-    ratios += [] if most is None else [math.inf if latency is None else latency / most]
+    ratios += (
+        [] if max_latency is None else [math.inf if latency is None else latency / max_latency]
+    )
     ratios += [] if question.budget is None else [dollars / question.budget]
     entry = record.material_bytes.get("server", 0)
     return Choice(
@@ -202,8 +204,8 @@ def _pool(
     makers = max(1, math.ceil(jobs * offline / prices.BUSY))
     load = Load(online.computing, offline, cores, makers)
     least = key_pool.simulate(arrivals, load, JOBS).percentile(0.99) + apart
-    most = max(least * 1.1, question.max_latency or 0.0)
-    smallest = key_pool.smallest_pool(arrivals, load, most - apart)
+    latency_limit = max(least * 1.1, question.max_latency or 0.0)
+    smallest = key_pool.smallest_pool(arrivals, load, latency_limit - apart)
     if smallest is None:
         return None, None
     return smallest.size, smallest.percentile(0.99) + apart

@@ -18,7 +18,7 @@ from privet.suites.material.planning import ExtensionForecast
 
 def cost_settings(
     model: Path,
-    wanted: Iterable[Setting],
+    settings: Iterable[Setting],
     batch: int,
     prices: Callable[[], UnitCosts],
     compiling: Mapping[str, Any] | None = None,
@@ -28,7 +28,7 @@ def cost_settings(
     digest = file_sha256(model)
     compiled: dict[tuple[Precision, int], Compiled | PrivetError] = {}
     records: dict[Setting, Record | str] = {}
-    for setting in wanted:
+    for setting in settings:
         widths = setting.config.as_compiled()
         key = widths, setting.compiled_batch(batch)
         if key not in compiled:

@@ -52,7 +52,7 @@ def measure(
     left out; without, they are measured again.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    left = [
+    pending = [
         candidate for candidate in cases if not (resume and (folder / candidate.file_name).exists())
     ]
     records: list[Record] = []
@@ -60,10 +60,10 @@ def measure(
     # Settings of a suite and batch follow one another.
     compiled = lru_cache(maxsize=1)(_compiled)
     start = time.monotonic()
-    for index, case in enumerate(left):
+    for index, case in enumerate(pending):
         if progress is not None:
-            ahead = time_left(left, index, time.monotonic() - start)
-            progress(index, len(left), str(case), ahead)
+            ahead = time_left(pending, index, time.monotonic() - start)
+            progress(index, len(pending), str(case), ahead)
         try:
             record = _measure(case, compiled)
         except (PrivetError, OSError) as error:
@@ -72,7 +72,7 @@ def measure(
         record.write(folder)
         records.append(record)
     if progress is not None:
-        progress(len(left), len(left), "", 0.0)
+        progress(len(pending), len(pending), "", 0.0)
     return records, skipped
 
 

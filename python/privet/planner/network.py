@@ -42,11 +42,11 @@ _BITS = re.compile(r"(\d+(?:\.\d+)?) ?([kmg])(?:bit(?:/s|ps)?|bps)", re.IGNORECA
 _BYTES = re.compile(r"(\d+(?:\.\d+)?) ?([kMG])B(?:/s)?")
 
 
-def parse_seconds(text: str, what: str) -> float:
+def parse_seconds(text: str, subject: str) -> float:
     """Seconds of `40ms`, `20us` or `5s`. Raises `Misuse` if it is no time."""
     match = _TIME.fullmatch(text.strip())
     if match is None:
-        raise Misuse(f"{text!r} is no {what}, such as 40ms or 5s")
+        raise Misuse(f"{text!r} is no {subject}, such as 40ms or 5s")
     return float(match[1]) * _TIMES[match[2]]
 
 

@@ -136,14 +136,14 @@ def on_network(record: Record, network: Network) -> Record:
     current = next(
         extension for extension in record.extensions if extension.name == record.extension
     )
-    more = best.core_seconds - current.core_seconds
+    added_seconds = best.core_seconds - current.core_seconds
     phase = record.offline
     offline = replace(
         phase,
-        seconds=max(phase.seconds + more, 0.1 * phase.seconds),
+        seconds=max(phase.seconds + added_seconds, 0.1 * phase.seconds),
         cpu_seconds=None
         if phase.cpu_seconds is None
-        else max(phase.cpu_seconds + more, 0.1 * phase.cpu_seconds),
+        else max(phase.cpu_seconds + added_seconds, 0.1 * phase.cpu_seconds),
         bytes_client=phase.bytes_client + best.bytes_client - current.bytes_client,
         bytes_server=phase.bytes_server + best.bytes_server - current.bytes_server,
         rounds=phase.rounds + best.rounds - current.rounds,

@@ -168,7 +168,7 @@ def read(path: Path) -> UnitCosts | None:
     return costs if fits else None
 
 
-def known(progress: Progress | None = None) -> UnitCosts:
+def load_or_measure(progress: Progress | None = None) -> UnitCosts:
     """This machine's unit costs: those that were kept, else found now and kept."""
     path = default_path()
     costs = read(path)

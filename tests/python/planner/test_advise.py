@@ -293,7 +293,7 @@ def test_a_plan_compiles_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_records_take_the_place_of_costing(
     record: MakeRecord, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.delattr(units, "known")
+    monkeypatch.delattr(units, "load_or_measure")
     record("gmw-log", model="breast-mlp", model_sha256=file_sha256(MODEL)).write(tmp_path)
     command = ["plan", str(MODEL), "--records", str(tmp_path), "--rate", "6/min", "--json"]
     result = CliRunner().invoke(app, command)

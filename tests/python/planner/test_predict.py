@@ -201,8 +201,8 @@ def test_unit_costs_are_kept_for_this_processor(
     prices = {"fss online": {"run": 1.0}}
     costs = UnitCosts(prices, prices, description["cpu"], description["cores"])
     monkeypatch.setattr(units, "calibrate", lambda progress: costs)
-    assert units.known() == costs
+    assert units.load_or_measure() == costs
     monkeypatch.delattr(units, "calibrate")
-    assert units.known() == costs
+    assert units.load_or_measure() == costs
     UnitCosts(prices, prices, "another", 1).write(path)
     assert units.read(path) is None

@@ -176,8 +176,8 @@ class World:
         self.now += self.random.random()
         alone = self.audit.admitted.get(start.request)
         keys = alone is not None and alone.only is Phase.PRE
-        if keys and job not in self.audit.resting and self.random.random() < 0.8:
-            self.audit.rested(self.now, job)
+        if keys and job not in self.audit.parked and self.random.random() < 0.8:
+            self.audit.park(self.now, job)
             self.scheduler.park(self.now, job, Usage(1.0))
             return self.decide()
         if self.random.random() < (0.8 if was_stopped else 0.1):
@@ -216,7 +216,7 @@ class World:
         """A machine goes."""
         if self.audit.hosts:
             name = self.random.choice(list(self.audit.hosts))
-            jobs = self.audit.lost(name)
+            jobs = self.audit.machine_lost(name)
             self.scheduler.machine_lost(self.now, name)
             for job in jobs[:1]:
                 self.scheduler.finished(self.now, job)

@@ -191,7 +191,7 @@ def figure_2(at: Workplace) -> Grid:
     return Grid(("largest", "mean"), rows)
 
 
-def _shown(at: Workplace, make: Callable[[Sequence[Record]], Grid]) -> Grid:
+def _batch_rows(at: Workplace, make: Callable[[Sequence[Record]], Grid]) -> Grid:
     """Rows of a figure: of one sample of ResNet-20 as it runs, and of batches by their costs."""
     subjects = {f"{_title(SUBJECT)}, batch 1": _single(at)} | {
         f"{_title(model)}, batch {PAPERS_BATCH} by its costs": _costed(at, model, PAPERS_BATCH)
@@ -233,7 +233,9 @@ def _sums(rows: Sequence[Mapping[str, Any]], scale: float = 1.0) -> Grid:
 
 
 def figure_3(at: Workplace) -> Grid:
-    return _shown(at, lambda costs: _shares(figures.time_parts(costs), ["waiting", "transfer"]))
+    return _batch_rows(
+        at, lambda costs: _shares(figures.time_parts(costs), ["waiting", "transfer"])
+    )
 
 
 def _prices() -> Prices:
@@ -241,11 +243,11 @@ def _prices() -> Prices:
 
 
 def figure_4(at: Workplace) -> Grid:
-    return _shown(at, lambda costs: _sums(figures.cost_parts(costs, _prices()), 1e6))
+    return _batch_rows(at, lambda costs: _sums(figures.cost_parts(costs, _prices()), 1e6))
 
 
 def figure_5(at: Workplace) -> Grid:
-    return _shown(at, _energy)
+    return _batch_rows(at, _energy)
 
 
 def _energy(records: Sequence[Record]) -> Grid:
@@ -283,7 +285,7 @@ def figure_6(at: Workplace) -> Grid:
 
 
 def figure_7(at: Workplace) -> Grid:
-    return _shown(at, _speeds)
+    return _batch_rows(at, _speeds)
 
 
 def _speeds(records: Sequence[Record]) -> Grid:

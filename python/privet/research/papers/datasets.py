@@ -46,11 +46,11 @@ class Samples:
     labels: Array
 
 
-def read(folder: Path, name: str, *, train: bool = False, most: int | None = None) -> Samples:
-    """A data set's training samples, or those that it keeps for tests; `most` of them if given.
+def read(folder: Path, name: str, *, train: bool = False, limit: int | None = None) -> Samples:
+    """A data set's training samples, or those that it keeps for tests; `limit` of them if given.
     Raises `InputError` if the folder has not got it, or its files are not what they should be."""
     readers = {MNIST: _mnist, CIFAR10: _cifar, IMAGENET: _imagenet}
-    return readers[name](folder, train, most)
+    return readers[name](folder, train, limit)
 
 
 def has(folder: Path, name: str) -> bool:
@@ -58,17 +58,17 @@ def has(folder: Path, name: str) -> bool:
     if name == IMAGENET:
         return _classes(folder) is not None
     patterns = ["t10k-images?idx3-ubyte*"] if name == MNIST else ["test_batch.bin", "test_batch"]
-    return _found(folder, patterns) is not None
+    return _first_match(folder, patterns) is not None
 
 
-def _mnist(folder: Path, train: bool, most: int | None) -> Samples:
+def _mnist(folder: Path, train: bool, limit: int | None) -> Samples:
     part = "train" if train else "t10k"
-    images = _idx(_find(folder, [f"{part}-images?idx3-ubyte*"], MNIST), 3, most)
-    labels = _idx(_find(folder, [f"{part}-labels?idx1-ubyte*"], MNIST), 1, most)
+    images = _idx(_find(folder, [f"{part}-images?idx3-ubyte*"], MNIST), 3, limit)
+    labels = _idx(_find(folder, [f"{part}-labels?idx1-ubyte*"], MNIST), 1, limit)
     return _samples(images[:, None] / np.float32(255), labels, MNIST)
 
 
-def _idx(path: Path, axes: int, most: int | None) -> Array:
+def _idx(path: Path, axes: int, limit: int | None) -> Array:
     """An array of bytes: 0, 0, 8, the count of axes; the axes, big-endian; the elements."""
     data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
     head = 4 + 4 * axes
@@ -78,18 +78,18 @@ def _idx(path: Path, axes: int, most: int | None) -> Array:
     elements = np.frombuffer(data, np.uint8, offset=head)
     if elements.size != int(np.prod(shape)):
         raise InputError(f"{path} has {elements.size} elements, not those of its shape {shape}")
-    return elements.reshape(shape)[:most]
+    return elements.reshape(shape)[:limit]
 
 
-def _cifar(folder: Path, train: bool, most: int | None) -> Samples:
+def _cifar(folder: Path, train: bool, limit: int | None) -> Samples:
     names = [f"data_batch_{number}" for number in range(1, 6)] if train else ["test_batch"]
     parts = []
     for name in names:
         path = _find(folder, [f"{name}.bin", name], CIFAR10)
         parts.append(_binary(path) if path.suffix == ".bin" else _pickled(path))
-        if most is not None and sum(len(labels) for _, labels in parts) >= most:
+        if limit is not None and sum(len(labels) for _, labels in parts) >= limit:
             break
-    images, labels = (np.concatenate(arrays)[:most] for arrays in zip(*parts, strict=True))
+    images, labels = (np.concatenate(arrays)[:limit] for arrays in zip(*parts, strict=True))
     return _samples(images.reshape(-1, 3, 32, 32) / np.float32(255), labels, CIFAR10)
 
 
@@ -129,19 +129,19 @@ def _pickled(path: Path) -> tuple[Array, Array]:
         raise InputError(f"{path} is no file of CIFAR-10's Python version: {error}") from error
 
 
-def _imagenet(folder: Path, train: bool, most: int | None) -> Samples:
-    """Of `most` images each class in turn gives one; there are none to train with."""
+def _imagenet(folder: Path, train: bool, limit: int | None) -> Samples:
+    """Of `limit` images each class in turn gives one; there are none to train with."""
     if train:
         raise InputError("of ImageNet only the validation images are read")
     if (classes := _classes(folder)) is None:
         raise InputError(f"{folder} has no {CLASSES} folders of ImageNet's classes (n01440764)")
-    ranks = MOST_OF_CLASS if most is None else -(-most // CLASSES)
+    ranks = MOST_OF_CLASS if limit is None else -(-limit // CLASSES)
     files = [
         (path, label)
         for rank in range(ranks)
         for label, class_folder in enumerate(classes)
         for path in sorted(class_folder.iterdir())[rank : rank + 1]
-    ][:most]
+    ][:limit]
     return _samples(
         np.stack([_photo(path) for path, _ in files]), [label for _, label in files], IMAGENET
     )
@@ -176,12 +176,12 @@ def _samples(images: Array, labels: Sequence[int] | Array, name: str) -> Samples
 
 
 def _find(folder: Path, patterns: Sequence[str], name: str) -> Path:
-    if (path := _found(folder, patterns)) is None:
+    if (path := _first_match(folder, patterns)) is None:
         raise InputError(f"{folder} has no file {patterns[0]} of {name}")
     return path
 
 
-def _found(folder: Path, patterns: Sequence[str]) -> Path | None:
+def _first_match(folder: Path, patterns: Sequence[str]) -> Path | None:
     """The first file of a pattern, in the folder or one or two below."""
     for place in PLACES:
         for pattern in patterns:

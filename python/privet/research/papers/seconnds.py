@@ -117,7 +117,7 @@ def table_2(at: Workplace) -> Grid:
         rows[f"Privet, {name}, {transfers}"] = [bits, online + 1000 * run.offline.seconds, online]
     if (peer := at.peer(path)) is not None:
         milliseconds = 1000 * peer.seconds
-        rows[_peer_name(peer)] = [8 * peer.sent / COMPARISONS, milliseconds, milliseconds]
+        rows[_peer_name(peer)] = [8 * peer.bytes / COMPARISONS, milliseconds, milliseconds]
     return Grid(("bits sent", "ms in all", "ms online"), rows)
 
 
@@ -197,7 +197,7 @@ def figure_2(at: Workplace) -> Grid:
         rows[_peer_name(peer)] = _parts(
             peer.part(*CHEETAH["ReLU"], *CHEETAH["max pooling"]),
             peer.part("convolution"),
-            (peer.seconds, peer.sent),
+            (peer.seconds, peer.bytes),
         )
     kinds = ("comparisons", "convolutions", "the rest")
     return Grid(
@@ -257,7 +257,7 @@ def _beside_peer(at: Workplace, model: str) -> Grid:
     grid = _whole(at, model, MODES)
     if (peer := at.peer(model)) is None:
         return grid
-    mib = peer.sent / MIB
+    mib = peer.bytes / MIB
     return Grid(grid.columns, {**grid.rows, _peer_name(peer): [0.0, peer.seconds, mib, mib, None]})
 
 
@@ -280,13 +280,13 @@ def accuracy(at: Workplace) -> Grid:
     inputs, labels = archive["inputs"][:count], archive["labels"][:count]
     cases = {"digits": (at.trained("digits-cnn.onnx"), inputs, labels, count)}
     for name in ("squeezenet", "resnet50"):
-        if (path := at.given_model(name, IMAGENET)) is not None:
-            photos = at.given(IMAGENET, most=PHOTOS)
+        if (path := at.user_model(name, IMAGENET)) is not None:
+            photos = at.user_samples(IMAGENET, limit=PHOTOS)
             cases[f"{name}, {PHOTOS} photos"] = (path, photos.images, photos.labels, PHOTO_BATCH)
     rows: dict[str, Sequence[Cell]] = {}
     for title, (path, inputs, labels, batch) in cases.items():
         for name, suite in (("exact", Gmw()), ("one-bit", Gmw(truncation="one-bit"))):
-            at.say(f"{title}, {name}")
+            at.report(f"{title}, {name}")
             rows[f"{title}, {name}"] = _agreement(path, suite, inputs, labels, batch)
     return Grid(("top-1 %", "label agreement %", "mean relative error of logits, %"), rows)
 

@@ -52,9 +52,9 @@ def _nn5(at: Workplace, batch: int) -> Run:
 
 
 def table_1(at: Workplace) -> Grid:
-    single, most = (_nn5(at, batch).online.seconds for batch in (1, 2 if at.quick else BATCH))
+    single, full = (_nn5(at, batch).online.seconds for batch in (1, 2 if at.quick else BATCH))
     batches = -(-LARGE // BATCH)
-    return Grid(("batch 1", "batch 83", "batch 4096"), {"Privet": [single, most, batches * most]})
+    return Grid(("batch 1", "batch 83", "batch 4096"), {"Privet": [single, full, batches * full]})
 
 
 def figure_4(at: Workplace) -> Grid:
@@ -167,12 +167,12 @@ def accuracy(at: Workplace) -> Grid:
         )
         for activation in ("square", "silu")
     }
-    if (path := at.given_model("nn5", MNIST)) is not None:
-        samples = at.given(MNIST, most=DIGITS)
+    if (path := at.user_model("nn5", MNIST)) is not None:
+        samples = at.user_samples(MNIST, limit=DIGITS)
         cases[f"NN5, {DIGITS} digits of MNIST"] = (path, samples.images, samples.labels)
     rows: dict[str, Sequence[Cell]] = {}
     for title, (path, inputs, labels) in cases.items():
-        at.say(title)
+        at.report(title)
         count = 4 if at.quick else len(labels)
         run = run_locally(path, [inputs[:count]], suite=Ckks(), batch=count, input_range=PIXELS)
         (key,) = run.outputs

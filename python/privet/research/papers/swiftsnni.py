@@ -113,7 +113,7 @@ def table_2(at: Workplace) -> Grid:
 
 def exclusivity(at: Workplace) -> Grid:
     rows: dict[str, list[Cell]] = {}
-    for name, most, in_line in (
+    for name, jobs_per_model, in_line in (
         ("none", None, ()),
         ("model", 1, ()),
         ("head of line", 1, (Phase.PRE,)),
@@ -126,7 +126,7 @@ def exclusivity(at: Workplace) -> Grid:
                         workload=workload,
                         policy=policy,
                         traffic=Traffic(1.0),
-                        jobs_per_model=most,
+                        jobs_per_model=jobs_per_model,
                         in_line=frozenset(in_line),
                     )
                 ]
@@ -230,7 +230,7 @@ def profiles(at: Workplace) -> Grid:
     rows: dict[str, Sequence[Cell]] = {}
     for model in ("m1",) if at.quick else ("m1", "hinet", "m2"):
         path = at.model(model)
-        at.say(f"{model}, again and again")
+        at.report(f"{model}, again and again")
         runs = [run_locally(path, suite=Fss()) for _ in range(4 if at.quick else 13)]
         cells: list[Cell] = []
         for phase in ("offline", "online"):

@@ -25,7 +25,7 @@ from privet.runtime import Run, run
 from privet.suites import Suite
 from privet.zoo.perceptron import WIDTHS
 
-Say = Callable[[str], None]
+Report = Callable[[str], None]
 
 TIMEOUT = 7200.0
 
@@ -45,7 +45,7 @@ class Peer:
 
     version: str
     seconds: float
-    sent: int
+    bytes: int
     operations: Mapping[str, tuple[float, int]]
 
     def part(self, *names: str) -> tuple[float, int]:
@@ -57,7 +57,7 @@ class Peer:
 class Workplace:
     """A folder with models and with records of runs, which are not made a second time.
 
-    `quick` asks for the smallest run that shows a figure, for tests; `say` is given what runs.
+    `quick` asks for the smallest run that shows a figure, for tests; `report` is given what runs.
     `data` is a folder of the user's with data sets, and with models `NAME.onnx` that are trained on
     them.
     """
@@ -67,17 +67,17 @@ class Workplace:
         folder: Path,
         *,
         quick: bool = False,
-        say: Say = lambda _: None,
+        report: Report = lambda _: None,
         data: Path | None = None,
     ) -> None:
-        self.folder, self.quick, self.say, self.data = folder, quick, say, data
-        self._kept: dict[Hashable, Any] = {}
+        self.folder, self.quick, self.report, self.data = folder, quick, report, data
+        self._results: dict[Hashable, Any] = {}
 
     def once(self, key: Hashable, make: Callable[[], Made]) -> Made:
         """What `make` returned when it was first called for a key."""
-        if key not in self._kept:
-            self._kept[key] = make()
-        result: Made = self._kept[key]
+        if key not in self._results:
+            self._results[key] = make()
+        result: Made = self._results[key]
         return result
 
     @cached_property
@@ -112,9 +112,9 @@ class Workplace:
 
     def _peer(self, path: Path) -> Peer | None:
         if not (CHECKOUT / ".venv-spu").is_dir():
-            self.say("left out: SPU's Cheetah, which `make bench-peers` installs in a checkout")
+            self.report("left out: SPU's Cheetah, which `make bench-peers` installs in a checkout")
             return None
-        self.say(f"{path.stem}, SPU's Cheetah")
+        self.report(f"{path.stem}, SPU's Cheetah")
         process = subprocess.run(
             [sys.executable, "-m", "benches.spu", path.resolve()],
             cwd=CHECKOUT,
@@ -127,15 +127,15 @@ class Workplace:
         reply = json.loads(process.stdout)
         return Peer(reply["version"], reply["seconds"], reply["bytes"], reply["operations"])
 
-    def given(self, name: str, *, train: bool = False, most: int | None = None) -> Samples:
-        """Samples of a data set in the user's folder; call it if `given_model` found a model.
+    def user_samples(self, name: str, *, train: bool = False, limit: int | None = None) -> Samples:
+        """Samples of a data set in the user's folder; call it if `user_model` found a model.
         Raises `InputError` if they cannot be read."""
         if self.data is None:
             raise Misuse(f"{name} needs a folder with it: --data")
         folder = self.data
-        return self.once((name, train, most), lambda: read(folder, name, train=train, most=most))
+        return self.once((name, train, limit), lambda: read(folder, name, train=train, limit=limit))
 
-    def given_model(self, name: str, data: str) -> Path | None:
+    def user_model(self, name: str, data: str) -> Path | None:
         """A model of the zoo trained on a data set in the user's folder: `NAME.onnx` in it, or, of
         a perceptron, trained now. None if the data or the model is not there, which is said."""
         if self.data is None or not has(self.data, data):
@@ -143,12 +143,12 @@ class Workplace:
         if (path := self.data / f"{name}.onnx").exists():
             return path
         if name not in WIDTHS:
-            self.say(f"left out: {name}, as {path} is not there")
+            self.report(f"left out: {name}, as {path} is not there")
             return None
         trained = self.models / f"{name}-trained.onnx"
         if not trained.exists():
-            self.say(f"training {name} on {data}")
-            train(name, self.given(data, train=True), trained)
+            self.report(f"training {name} on {data}")
+            train(name, self.user_samples(data, train=True), trained)
         return trained
 
     def run(
@@ -164,7 +164,7 @@ class Workplace:
         path = model if isinstance(model, Path) else self.model(model)
 
         def make() -> Run:
-            self.say(f"{path.stem}, {suite.name}, batch {batch}")
+            self.report(f"{path.stem}, {suite.name}, batch {batch}")
             ranges = STUDY.input_ranges.get(path.stem)
             return run(
                 path,
@@ -196,25 +196,25 @@ class Workplace:
         return [read_record(path) for path in files if path.exists()]
 
     def costed(
-        self, model: str, names: Sequence[str], batch: int, known: Sequence[Record] = ()
+        self, model: str, names: Sequence[str], batch: int, known_records: Sequence[Record] = ()
     ) -> list[Record]:
         """Records by formulas, as `privet plan` makes them, and by what one unit of work cost in
-        records `known` of other models, for a model or batch that does not run here; without any,
-        computing takes no time. What cannot be costed is left out, and said."""
+        `known_records` of other models, for a model or batch that does not run here;
+        without any, computing takes no time. What cannot be costed is left out, and said."""
 
         def make(smaller: int) -> dict[str, Record]:
-            self.say(f"{model}, batch {smaller}, by its costs")
+            self.report(f"{model}, batch {smaller}, by its costs")
             selection = settings(names)
-            prices = units.fit(known) if known else _nothing(selection)
+            prices = units.fit(known_records) if known_records else _nothing(selection)
             costs = cost_settings(self.model(model), selection, smaller, lambda: prices)
             for setting, cost in costs.items():
                 if isinstance(cost, str):
-                    self.say(f"left out: {model}, {setting.name}: {cost}")
+                    self.report(f"left out: {model}, {setting.name}: {cost}")
             return {key.name: record for key, record in costs.items() if isinstance(record, Record)}
 
         one, two = (
             self.once(
-                ("costed", model, tuple(names), size, bool(known)),
+                ("costed", model, tuple(names), size, bool(known_records)),
                 lambda count=size: make(count),  # type: ignore[misc]
             )
             for size in COSTED[batch >= 2 * COSTED[1][1]]
@@ -222,13 +222,13 @@ class Workplace:
         return [widened(one[name], record, batch) for name, record in two.items()]
 
     def _measure(self, cases: list[Case]) -> None:
-        def progress(_done: int, _of: int, name: str, _left: float | None) -> None:
+        def progress(_index: int, _of: int, name: str, _seconds_left: float | None) -> None:
             if name:
-                self.say(name)
+                self.report(name)
 
         _, skipped = measure(cases, self.study, resume=True, progress=progress)
         for case in skipped:
-            self.say(f"left out: {case.case}: {case.reason}")
+            self.report(f"left out: {case.case}: {case.reason}")
 
 
 def _nothing(selection: Iterable[Setting]) -> units.UnitCosts:

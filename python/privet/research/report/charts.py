@@ -228,11 +228,11 @@ def _regimes(records: Sequence[Record], model: str) -> list[Figure]:
     measured, for throughput, among suites that reveal nothing inside the network; and for latency
     by network among all."""
     single = tables.of_subject(records, model, 1)
-    most = tables.largest_batches(records, model)
+    largest = tables.largest_batches(records, model)
     result = [*_maps("", "latency (batch 1)", model, tables.tight(single))]
-    if any(record.batch > 1 for record in tables.tight(most)):
+    if any(record.batch > 1 for record in tables.tight(largest)):
         goal = "throughput (each suite's largest batch)"
-        result += _maps("-throughput", goal, model, tables.tight(most))
+        result += _maps("-throughput", goal, model, tables.tight(largest))
     if len(tables.tight(single)) < len(single):
         text = (
             f"Figure 8 (a) with suites whose client sees values in a random order: the best "

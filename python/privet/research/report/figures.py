@@ -91,10 +91,10 @@ def _each(records: Sequence[Record]) -> list[Prediction]:
     return [cost for network in PRESETS.values() for cost in best_of_families(records, network)]
 
 
-def time_parts(chosen: Sequence[Record]) -> list[Row]:
+def time_parts(records: Sequence[Record]) -> list[Row]:
     """Where a batch's time goes, by network (Figure 3)."""
     rows: list[Row] = []
-    for cost in _each(chosen):
+    for cost in _each(records):
         for phase, parts in (("offline", cost.offline), ("online", cost.online)):
             seconds_of = {
                 "computing": parts.computing,
@@ -107,28 +107,28 @@ def time_parts(chosen: Sequence[Record]) -> list[Row]:
     return rows
 
 
-def cost_parts(chosen: Sequence[Record], prices: Prices) -> list[Row]:
+def cost_parts(records: Sequence[Record], prices: Prices) -> list[Row]:
     """What a sample's dollars pay for, by network (Figure 4)."""
     return [
         _part(cost, name.replace("_", " "), dollars / cost.batch)
-        for cost in _each(chosen)
+        for cost in _each(records)
         for name, dollars in vars(per_batch(cost, prices)).items()
     ]
 
 
-def energy_parts(chosen: Sequence[Record]) -> list[Row]:
+def energy_parts(records: Sequence[Record]) -> list[Row]:
     """A sample's joules, by network (Figure 5)."""
     return [
         _part(cost, f"{phase} {name}", joules / cost.batch)
-        for cost in _each(chosen)
+        for cost in _each(records)
         for phase, energy_use in zip(("offline", "online"), energy(cost), strict=True)
         for name, joules in vars(energy_use).items()
     ]
 
 
-def carried_energy(chosen: Sequence[Record]) -> list[Row]:
+def carried_energy(records: Sequence[Record]) -> list[Row]:
     """Joules of the network for a sample's bytes, which no party pays."""
-    return [_part(cost, "carried", carried(cost) / cost.batch) for cost in _each(chosen)]
+    return [_part(cost, "carried", carried(cost) / cost.batch) for cost in _each(records)]
 
 
 def _part(cost: Prediction, part: str, value: float) -> Row:
@@ -166,9 +166,9 @@ def contexts(records: Sequence[Record], batch: int = 1) -> list[Row]:
     ]
 
 
-def main_costs(chosen: Sequence[Record], prices: Prices) -> list[Row]:
+def main_costs(records: Sequence[Record], prices: Prices) -> list[Row]:
     """The two largest parts of each family's money and energy on WAN_M (Figure 8, b)."""
-    kinds = {"money": cost_parts(chosen, prices), "energy": energy_parts(chosen)}
+    kinds = {"money": cost_parts(records, prices), "energy": energy_parts(records)}
     costs: list[Row] = []
     for kind, rows in kinds.items():
         wan_rows = [row for row in rows if row["network"] == "WAN_M"]
@@ -189,12 +189,12 @@ def main_costs(chosen: Sequence[Record], prices: Prices) -> list[Row]:
     return costs
 
 
-def speed_sweep(chosen: Sequence[Record]) -> list[Row]:
+def speed_sweep(records: Sequence[Record]) -> list[Row]:
     """Time of a sample on WAN_M if computing went faster, of the slowest family's (Figure 7)."""
     rows: list[Row] = []
     for online in (True, False):
         for speed in SPEEDS:
-            costs = best_of_families(chosen, PRESETS["WAN_M"], online=online, speed=speed)
+            costs = best_of_families(records, PRESETS["WAN_M"], online=online, speed=speed)
             seconds = {
                 cost.record.setting.family: seconds_per_sample(cost, online=online)
                 for cost in costs
@@ -213,22 +213,22 @@ def speed_sweep(chosen: Sequence[Record]) -> list[Row]:
     return rows
 
 
-def regimes(chosen: Sequence[Record]) -> list[Row]:
+def regimes(records: Sequence[Record]) -> list[Row]:
     """The quickest family by round trip and bandwidth (Figure 8)."""
     return [
         {"rtt": f"{1000 * rtt:g} ms", **row}
         for rtt in ROUND_TRIPS
-        for row in _quickest(chosen, rtt, 1.0)
+        for row in _quickest(records, rtt, 1.0)
     ]
 
 
-def computing_regimes(chosen: Sequence[Record]) -> list[Row]:
+def computing_regimes(records: Sequence[Record]) -> list[Row]:
     """The quickest family by bandwidth and speed of computing at a round trip of 70 ms, the axes of
     the paper's Figure 8 (a)."""
     return [
         {"speed": f"{speed} x", **row}
         for speed in SPEEDS
-        for row in _quickest(chosen, PRESETS["WAN_M"].rtt, speed)
+        for row in _quickest(records, PRESETS["WAN_M"].rtt, speed)
     ]
 
 

@@ -85,5 +85,5 @@ def _listed(winners: dict[str, str]) -> str:
 
 def _series(names: Sequence[str]) -> str:
     """`A, B and C`."""
-    *others, last = names
-    return f"{', '.join(others)} and {last}" if others else last
+    *firsts, last = names
+    return f"{', '.join(firsts)} and {last}" if firsts else last

@@ -44,8 +44,8 @@ def write(records: Sequence[Record], output: Path, prices: Prices) -> list[Path]
         "SECURITY.md has a table."
     )
     page.heading("Tables")
-    for name, heading, shown, rows in _tables(records, prices):
-        page.table(name, heading, shown, rows)
+    for name, heading, column_names, rows in _tables(records, prices):
+        page.table(name, heading, column_names, rows)
         paths.append(_write_csv(output, name, rows))
     page.heading("More figures, after those of the paper")
     for name in list(figures_drawn):

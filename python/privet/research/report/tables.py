@@ -133,10 +133,10 @@ def of_subject(records: Iterable[Record], model: str, batch: int) -> list[Record
 def largest_batches(records: Iterable[Record], model: str) -> list[Record]:
     """Records of the loopback that tell about a model, for each family's largest batch."""
     model_records = [entry for entry in plain(records) if subject(entry) == model]
-    most: dict[str, int] = {}
+    largest: dict[str, int] = {}
     for record in model_records:
-        most[record.setting.family] = max(most.get(record.setting.family, 0), record.batch)
-    return [entry for entry in model_records if entry.batch == most[entry.setting.family]]
+        largest[record.setting.family] = max(largest.get(record.setting.family, 0), record.batch)
+    return [entry for entry in model_records if entry.batch == largest[entry.setting.family]]
 
 
 def tight(records: Iterable[Record]) -> list[Record]:
@@ -188,10 +188,10 @@ def scheme(family: str) -> str | None:
     return name
 
 
-def runs(which: str) -> list[str]:
+def runs(kind: str) -> list[str]:
     """The settings that stand for its schemes: `every` depth of comparisons, `one`, or that of the
     scheme with keys (`keyed`)."""
-    return list(_schemes()["runs"][which])
+    return list(_schemes()["runs"][kind])
 
 
 TABLES = {"latency": "table-4", "throughput": "table-5", "memory": "table-6"}

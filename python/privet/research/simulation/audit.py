@@ -54,9 +54,9 @@ class Audit:
         self.running: dict[str, Start] = {}
         self.stopped: set[str] = set()
         self.taken_back: set[str] = set()
-        self.resting: set[str] = set()
+        self.parked: set[str] = set()
         self.entries: dict[str, tuple[Stream, str]] = {}
-        self.spent: set[str] = set()
+        self.spent_entries: set[str] = set()
         self.events = 0
         self.listening: set[str] | None = None
         self._jobs: set[str] = set()
@@ -70,7 +70,7 @@ class Audit:
         self.events += 1
         self.hosts[machine.name] = Host(machine)
 
-    def lost(self, name: str) -> list[str]:
+    def machine_lost(self, name: str) -> list[str]:
         """A machine is gone, with its jobs and entries; the jobs."""
         self.events += 1
         del self.hosts[name]
@@ -78,7 +78,7 @@ class Audit:
         for job in jobs:
             del self.running[job]
         lost_entries = [entry for entry, (_, machine) in self.entries.items() if machine == name]
-        self.spent.update(lost_entries)
+        self.spent_entries.update(lost_entries)
         for entry in lost_entries:
             del self.entries[entry]
         return jobs
@@ -95,24 +95,24 @@ class Audit:
         if submission.timeout is not None and not submission.notice:
             heapq.heappush(self._due, (now + submission.timeout, submission.id))
 
-    def listens(self, client: str, there: bool) -> None:
+    def listens(self, client: str, is_listening: bool) -> None:
         """A client began or ceased to listen; from the first such event on, jobs start for those
         alone that do."""
         self.events += 1
         self.listening = self.listening or set()
-        (self.listening.add if there else self.listening.discard)(client)
+        (self.listening.add if is_listening else self.listening.discard)(client)
 
     def stock_found(self, material: str, stream: Stream, machine: str) -> None:
         """A material entry from an earlier run."""
         self.events += 1
         self.entries[material] = (stream, machine)
 
-    def rested(self, now: float, job: str) -> None:
+    def park(self, now: float, job: str) -> None:
         """A T_pre alone gives its cores back at `now` and keeps its memory."""
         self.events += 1
         start = self.running[job]
         self._leave_cores(start)
-        self.resting.add(job)
+        self.parked.add(job)
         heapq.heappush(self._leases, (now + self.admitted[start.request].lease, job))
 
     def set_aside(self, machine: str, memory: int) -> None:
@@ -125,9 +125,9 @@ class Audit:
         none."""
         self.events += 1
         start = self.running.pop(job)
-        if job not in self.resting:
+        if job not in self.parked:
             self._leave_cores(start)
-        self.resting.discard(job)
+        self.parked.discard(job)
         del self.hosts[start.machine].memory[job]
         submission = self.admitted.get(start.request)
         if start.phase is Phase.ON:
@@ -165,10 +165,10 @@ class Audit:
                 case Drained(machine=name):
                     _require(self.hosts[name].draining, f"{name} goes, and nobody took it out")
                     self.drains(name, False)
-                    _require(not self.lost(name), f"{name} goes while jobs run there")
+                    _require(not self.machine_lost(name), f"{name} goes while jobs run there")
                 case MaterialGone(material=material):
                     self.entries.pop(material, None)
-                    self.spent.add(material)
+                    self.spent_entries.add(material)
         while self._due and self._due[0][0] <= now:
             _, id = heapq.heappop(self._due)
             _require(id in self.outcomes, f"{id} should have timed out")
@@ -190,8 +190,8 @@ class Audit:
             host.cores[core] = start.job
         host.memory[start.job] = start.memory
         memory = sum(host.memory.values())
-        most = host.machine.memory - host.aside
-        _require(memory <= most, f"{memory} bytes on {start.machine} are too many")
+        limit = host.machine.memory - host.aside
+        _require(memory <= limit, f"{memory} bytes on {start.machine} are too many")
         self.running[start.job] = start
         pinned = start.material is not None or self._names(start)
         _require(pinned or not host.draining, f"{start.job} starts on a machine that is drained")
@@ -236,10 +236,10 @@ class Audit:
             _require(start.material is None, f"{start.job} is alone and uses material")
             return
         material = start.material or ""
-        _require(material not in self.spent, f"{start.job} uses {material} again")
+        _require(material not in self.spent_entries, f"{start.job} uses {material} again")
         _require(material in self.entries, f"{start.job} starts before its T_pre is over")
         stream, machine = self.entries.pop(material)
-        self.spent.add(material)
+        self.spent_entries.add(material)
         _require(stream == _stream(start), f"{material} was made for {stream}")
         _require(machine == start.machine, f"{material} lies on {machine}")
 
@@ -255,8 +255,8 @@ class Audit:
 
     def closed(self) -> None:
         """At the end of a drain: everything ended and nothing runs."""
-        left = [id for id in self.admitted if id not in self.outcomes]
-        _require(not left, f"never ended: {left[:5]}")
+        unended = [id for id in self.admitted if id not in self.outcomes]
+        _require(not unended, f"never ended: {unended[:5]}")
         _require(not self.running, f"still running: {list(self.running)[:5]}")
 
 

@@ -33,7 +33,8 @@ from privet.scheduler import (
 @dataclass(frozen=True)
 class Setup:
     """What a run happens on. `truth` says what jobs really take; the scheduler starts with a copy
-    (`known`) and corrects it. Each job differs from the truth by at most the share `jitter`."""
+    (`scheduler_profiles`) and corrects it. Each job differs from the truth by at most the share
+    `jitter`."""
 
     machines: Sequence[Machine]
     truth: Profiles
@@ -41,7 +42,7 @@ class Setup:
     jitter: float = 0.05
     seed: int = 0
 
-    def known(self) -> Profiles:
+    def scheduler_profiles(self) -> Profiles:
         """The scheduler's own table."""
         table = Profiles(scaling=self.truth.scaling)
         table.load(self.truth.rows())
@@ -57,7 +58,9 @@ class Clock:
 
     def __init__(self, setup: Setup, policy: Policy) -> None:
         self._setup = setup
-        self._scheduler = Scheduler(setup.machines, setup.known(), policy, setup.limits)
+        self._scheduler = Scheduler(
+            setup.machines, setup.scheduler_profiles(), policy, setup.limits
+        )
         self._audit = Audit()
         for machine in setup.machines:
             self._audit.joined(machine)
@@ -127,7 +130,7 @@ class Clock:
         )
 
     def _finish(self, now: float, job: str) -> None:
-        began, start = self._log(now, job, done=True)
+        began, start = self._log(now, job, is_done=True)
         self._audit.over(job, job)
         truth = self._setup.truth.expected(Key(start.model, start.suite, start.batch, start.phase))
         usage = Usage(now - began, truth.memory, truth.material, len(start.cores))
@@ -140,15 +143,15 @@ class Clock:
     def _kill(self, now: float, job: str) -> None:
         self._ends = [end for end in self._ends if end[1] != job]
         heapq.heapify(self._ends)
-        self._log(now, job, done=False)
+        self._log(now, job, is_done=False)
         self._audit.over(job)
         self._scheduler.failed(now, job, "stopped")
 
-    def _log(self, now: float, job: str, done: bool) -> tuple[float, Start]:
+    def _log(self, now: float, job: str, is_done: bool) -> tuple[float, Start]:
         began, start = self._started.pop(job)
         owner = (start.request, start.model, start.client, start.phase)
         place = (start.machine, start.cores, start.memory)
-        self._record.jobs.append(JobRecord(job, *owner, *place, began, now, done))
+        self._record.jobs.append(JobRecord(job, *owner, *place, began, now, is_done))
         return began, start
 
 

@@ -91,25 +91,28 @@ def _timeline(result: Result) -> dict[str, Any]:
 
 def page(case: Case, table: Sequence[Result], pictures: Mapping[str, alt.TopLevelMixin]) -> str:
     """The page of results and of their pictures, by name."""
-    page_made, left = Page("Simulated scheduling of private inference", LEGEND), dict(pictures)
+    result_page, remaining = (
+        Page("Simulated scheduling of private inference", LEGEND),
+        dict(pictures),
+    )
     for text, name in findings(table):
-        page_made.finding(text)
-        page_made.figure(name, left.pop(name), CAPTIONS[name.partition("-")[0]])
-    page_made.heading("Every run")
+        result_page.finding(text)
+        result_page.figure(name, remaining.pop(name), CAPTIONS[name.partition("-")[0]])
+    result_page.heading("Every run")
     percent = ("notices", "utilisation")
     table_rows = [row | {key: 100 * row[key] for key in percent} for row in rows(table)]
-    page_made.table("table", "Table 2 of the paper, and what was simulated", COLUMNS, table_rows)
-    if left:
-        page_made.heading("More figures")
-    for name, picture in left.items():
-        page_made.figure(name, picture, CAPTIONS[name.partition("-")[0]])
-    page_made.heading("Sources")
-    page_made.text(
+    result_page.table("table", "Table 2 of the paper, and what was simulated", COLUMNS, table_rows)
+    if remaining:
+        result_page.heading("More figures")
+    for name, picture in remaining.items():
+        result_page.figure(name, picture, CAPTIONS[name.partition("-")[0]])
+    result_page.heading("Sources")
+    result_page.text(
         f"Profile {case.profile.name}: {case.profile.source}. {case.machines} machine(s) of "
         f"{case.cores} cores and {case.memory / 2**30:.0f} GiB, seed {case.seed}. The paper is "
         "SwiftSNNI, its figures those of Table 2; the baseline runs one request after the other."
     )
-    return page_made.render()
+    return result_page.render()
 
 
 CAPTIONS = {
@@ -280,10 +283,10 @@ def latency(record: Record) -> alt.TopLevelMixin:
     return layers
 
 
-def timeline(record: Record, most: int = 100) -> alt.TopLevelMixin:
-    """T_pre and T_on on each core until the first `most` requests are served (the paper's
+def timeline(record: Record, limit: int = 100) -> alt.TopLevelMixin:
+    """T_pre and T_on on each core until the first `limit` requests are served (the paper's
     Figure 5)."""
-    first = sorted(record.inputs, key=lambda entry: entry.arrival)[:most]
+    first = sorted(record.inputs, key=lambda entry: entry.arrival)[:limit]
     last_end = max(entry.end for entry in first)
     values = [
         {

@@ -61,8 +61,8 @@ class Result:
     @property
     def label(self) -> str:
         """The policy, and what it is held to."""
-        most = self.case.jobs_per_model
-        return self.case.policy + (f", {most} job a model" if most is not None else "")
+        limit = self.case.jobs_per_model
+        return self.case.policy + (f", {limit} job a model" if limit is not None else "")
 
     @property
     def speedup(self) -> float:

@@ -43,10 +43,10 @@ def survey(
     compiled = compile(model, calibration=samples, input_range=input_range, smooth="function")
     servers = []
     for word in words:
-        rest, _, side = word.rpartition(":")
+        server_text, _, side = word.rpartition(":")
         if side not in SIDES:
             raise Misuse(f"{word!r} is not NAME:CORES:model or NAME:CORES:data")
-        servers.append(Server(*server_of(rest), "model" if side == "model" else "data"))
+        servers.append(Server(*server_of(server_text), "model" if side == "model" else "data"))
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     stages = profile(public, cipher, private)
     table = [stage.stage for stage in stages]

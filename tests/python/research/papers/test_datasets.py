@@ -54,7 +54,7 @@ def test_mnist_is_read_where_it_lies(mnist: Path) -> None:
     assert data.images.shape == (50, 1, 28, 28)
     assert np.array_equal(np.rint(255 * data.images[:, 0]), images)
     assert np.array_equal(data.labels, labels)
-    assert len(datasets.read(mnist, MNIST, train=True, most=7).labels) == 7
+    assert len(datasets.read(mnist, MNIST, train=True, limit=7).labels) == 7
     assert datasets.has(mnist, MNIST)
     assert not datasets.has(mnist, CIFAR10)
     assert not datasets.has(mnist, IMAGENET)
@@ -85,7 +85,7 @@ def test_cifar_is_the_same_in_both_versions(tmp_path: Path) -> None:
     batch = {b"data": pixels, b"labels": labels.tolist(), b"batch_label": b"testing batch 1 of 1"}
     (python / "test_batch").write_bytes(pickle.dumps(batch, protocol=2))
     from_binary, from_python = (
-        datasets.read(path, CIFAR10, most=5) for path in (binary.parent, python)
+        datasets.read(path, CIFAR10, limit=5) for path in (binary.parent, python)
     )
     assert from_binary.images.shape == (5, 3, 32, 32)
     assert np.array_equal(from_binary.images, from_python.images)
@@ -114,7 +114,7 @@ def test_imagenet_is_cropped_and_labelled_by_its_folders(tmp_path: Path) -> None
     grey = Image.new("RGB", (512, 300), (124, 116, 104))
     for name in ("n00000003/b.png", "n00000007/a.png"):
         grey.save(tmp_path / "val" / name)
-    data = datasets.read(tmp_path, IMAGENET, most=1000)
+    data = datasets.read(tmp_path, IMAGENET, limit=1000)
     assert data.images.shape == (2, 3, 224, 224)
     assert data.labels.tolist() == [3, 7]
     assert np.abs(data.images).max() < 0.01

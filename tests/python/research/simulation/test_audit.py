@@ -76,7 +76,7 @@ def test_material_is_used_once_and_dies_with_its_machine() -> None:
     with pytest.raises(Violation, match="again"):
         audit.actions(2.0, [replace(ON, job="r/on#3")])
     other = prepared()
-    assert other.lost("here") == []
+    assert other.machine_lost("here") == []
     other.joined(Machine("here", 2, 100))
     with pytest.raises(Violation, match="again"):
         other.actions(1.0, [ON])

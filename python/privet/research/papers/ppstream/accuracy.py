@@ -46,11 +46,11 @@ class Case:
 
 
 def table_4(at: Workplace) -> Grid:
-    return _accuracies(at, {**_seen(at), **_given(at, train=True)})
+    return _accuracies(at, {**_training_cases(at), **_user_cases(at, train=True)})
 
 
 def table_5(at: Workplace) -> Grid:
-    return _accuracies(at, {**_unseen(at), **_given(at, train=False)})
+    return _accuracies(at, {**_unseen(at), **_user_cases(at, train=False)})
 
 
 def _unseen(at: Workplace) -> dict[str, Case]:
@@ -62,7 +62,7 @@ def _unseen(at: Workplace) -> dict[str, Case]:
     return cases
 
 
-def _seen(at: Workplace) -> dict[str, Case]:
+def _training_cases(at: Workplace) -> dict[str, Case]:
     """What the zoo's models were trained on: scikit-learn's samples that were not left out."""
     try:
         from sklearn import datasets
@@ -83,13 +83,13 @@ def _seen(at: Workplace) -> dict[str, Case]:
     return cases
 
 
-def _given(at: Workplace, *, train: bool) -> dict[str, Case]:
+def _user_cases(at: Workplace, *, train: bool) -> dict[str, Case]:
     """The paper's models of data that the user has."""
     cases = {}
     for title, (name, data) in GIVEN.items():
-        model = at.given_model(name, data)
+        model = at.user_model(name, data)
         if model is not None:
-            samples = at.given(data, train=train, most=MOST_SEEN if train else None)
+            samples = at.user_samples(data, train=train, limit=MOST_SEEN if train else None)
             cases[title] = Case(model, samples.images, samples.labels)
     return cases
 
@@ -97,7 +97,7 @@ def _given(at: Workplace, *, train: bool) -> dict[str, Case]:
 def _accuracies(at: Workplace, cases: Mapping[str, Case]) -> Grid:
     rows: dict[str, list[Cell]] = {}
     for title, case in cases.items():
-        at.say(f"{title}, {len(case.labels):,} samples")
+        at.report(f"{title}, {len(case.labels):,} samples")
         source = onnx.load(case.model)
         constants = {tensor.name for tensor in source.graph.initializer}
         (entry,) = (

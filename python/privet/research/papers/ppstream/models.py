@@ -95,7 +95,7 @@ def prepare(name: str, folder: Path, cipher: Cipher = PAILLIER) -> Prepared:
     return Prepared(name, path, folder / name, compiled, cipher)
 
 
-def chosen(at: Workplace, *more: str) -> list[Prepared]:
+def measured_models(at: Workplace, *further_names: str) -> list[Prepared]:
     """The paper's models that stages are measured of; each is compiled and measured once."""
-    names = MODELS[:1] if at.quick else (*MODELS, *more)
+    names = MODELS[:1] if at.quick else (*MODELS, *further_names)
     return [at.once(("stages", name), partial(prepare, name, at.models)) for name in names]

@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from privet.compiler.compile import compile
 from privet.research.papers.paper import Cell, Grid
-from privet.research.papers.ppstream.models import Prepared, chosen
+from privet.research.papers.ppstream.models import Prepared, measured_models
 from privet.research.papers.workplace import Workplace
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.profile import profile
@@ -25,7 +25,7 @@ def figure_1(at: Workplace) -> Grid:
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     rows: dict[str, Sequence[Cell]] = {}
     for bits in KEY_BITS:
-        at.say(f"keys of {bits} bits")
+        at.report(f"keys of {bits} bits")
         stages = profile(public, Cipher("paillier", bits), private)
         rows[f"{bits} bits"] = [1000 * stage.seconds[1] for stage in stages]
     return Grid(("encrypt", "multiply and add", "decrypt"), rows)
@@ -50,8 +50,8 @@ WEIGHT_BITS = {2: 7, 3: 10, 4: 14, 5: 17, 6: 20}
 
 def figure_6(at: Workplace) -> Grid:
     rows: dict[str, Sequence[Cell]] = {}
-    for model in chosen(at):
-        at.say(f"{model.name} by scaling factor")
+    for model in measured_models(at):
+        at.report(f"{model.name} by scaling factor")
         rows[model.name] = [_linear(model, bits) for bits in WEIGHT_BITS.values()]
     return Grid(tuple(f"10^{bits}" for bits in WEIGHT_BITS), rows)
 

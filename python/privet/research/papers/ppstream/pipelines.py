@@ -7,7 +7,7 @@ import time
 from privet.compiler.executor import execute
 from privet.compiler.executor.reference import random_inputs
 from privet.research.papers.paper import Cell, Grid
-from privet.research.papers.ppstream.models import Prepared, chosen
+from privet.research.papers.ppstream.models import Prepared, measured_models
 from privet.research.papers.workplace import Workplace
 from privet.research.stream.leakage import correlations
 from privet.research.stream.simulate import simulate
@@ -22,8 +22,8 @@ NETWORKS = ("mnist-1", "mnist-2", "mnist-3")
 
 def figure_8(at: Workplace) -> Grid:
     rows: dict[str, list[Cell]] = {}
-    for model in chosen(at):
-        at.say(f"{model.name}, all stages")
+    for model in measured_models(at):
+        at.report(f"{model.name}, all stages")
         rows[model.name] = [
             1000 * _plain(model),
             1000 * sum(stage.seconds[1] for stage in model.stages),
@@ -50,8 +50,8 @@ def _simulated(model: Prepared, cores: int) -> float:
 def table_6(at: Workplace) -> Grid:
     samples = 1 if at.quick else 4
     means: dict[int, tuple[int, float]] = {}
-    for model in chosen(at):
-        at.say(f"{model.name}, distance correlations")
+    for model in measured_models(at):
+        at.report(f"{model.name}, distance correlations")
         for row in correlations(model.compiled, [None] * samples):
             count, mean = means.get(row.exponent, (0, 0.0))
             whole = count + row.tensors
@@ -83,8 +83,8 @@ SECONDS = 5
 
 def figure_7(at: Workplace) -> Grid:
     rows: dict[str, list[Cell]] = {}
-    for model in chosen(at, "vgg13-cifar"):
-        at.say(f"{model.name} by cores")
+    for model in measured_models(at, "vgg13-cifar"):
+        at.report(f"{model.name} by cores")
         stages = [stage.stage for stage in model.stages]
         for cores in ALLOCATED_CORES[:2] if at.quick else ALLOCATED_CORES:
             servers = model.servers(cores)
@@ -108,8 +108,8 @@ PARTITIONED_CORES = (10, 20, 50)
 
 def figure_9(at: Workplace) -> Grid:
     rows: dict[str, list[Cell]] = {}
-    for model in chosen(at):
-        at.say(f"{model.name}, whole tensors and slices")
+    for model in measured_models(at):
+        at.report(f"{model.name}, whole tensors and slices")
         stages = [stage.stage for stage in model.stages]
         for cores in PARTITIONED_CORES[:1] if at.quick else PARTITIONED_CORES:
             servers = model.servers(cores)
