@@ -170,13 +170,13 @@ def issue(directory: Path | str, name: str, *, days: int = VALIDITY_DAYS) -> tup
         raise Misuse(f"a certificate is valid for 1 to 825 days, not {days}")
     if any(_present(directory / f"{name}.{suffix}") for suffix in ("pem", "key")):
         raise Misuse(f"{directory} already holds {name}.pem or {name}.key")
-    authority = _kept(KeyPaths.below(directory, ca_key=True))
+    authority = _load_identity(KeyPaths.below(directory, ca_key=True))
     asks = ExtendedKeyUsageOID.CLIENT_AUTH
     client = _issue(authority, name, [asks], [], ends=datetime.now(UTC) + timedelta(days=days))
     return _write_identity(directory, name, client)
 
 
-def _kept(paths: KeyPaths) -> _Identity:
+def _load_identity(paths: KeyPaths) -> _Identity:
     """The authority whose key was kept."""
     try:
         certificate = x509.load_pem_x509_certificate(paths.ca.read_bytes())

@@ -29,11 +29,11 @@ def state_key() -> bytes | None:
     it cannot be had."""
     source = os.environ.get(VARIABLE)
     if source:
-        kind, _, rest = source.partition(":")
-        if kind == "file" and rest:
-            return _from_file(Path(rest))
-        if kind == "command" and rest.strip():
-            return _from_command(rest)
+        kind, _, value = source.partition(":")
+        if kind == "file" and value:
+            return _from_file(Path(value))
+        if kind == "command" and value.strip():
+            return _from_command(value)
         raise Misuse(f"{VARIABLE} is neither file:PATH nor command:PROGRAM")
     credentials = os.environ.get("CREDENTIALS_DIRECTORY")
     if credentials and (Path(credentials) / CREDENTIAL).exists():

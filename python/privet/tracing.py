@@ -188,7 +188,7 @@ def configure(target: str | None, service: str) -> None:
     if re.match(r"https?://", target):
         collector = _Collector(target)
         batches = _Batches(lambda spans: collector.post(encode(spans)))
-        _send, _flush = batches.put, batches.flush
+        _send, _flush = batches.add, batches.flush
     else:
         write = _file(Path(target))
         _send = lambda spans: write(encode(spans) + b"\n")  # noqa: E731
@@ -233,18 +233,18 @@ def span(
         now = Context(secrets.token_hex(16), secrets.token_hex(8))
     else:
         now = above.below()
-    opened = Span(now, above.span if above else None, name, kind, time.time_ns())
-    opened.add(**facts)
+    new_span = Span(now, above.span if above else None, name, kind, time.time_ns())
+    new_span.add(**facts)
     token = _current.set(above if _send is None else now)
     try:
-        yield opened
+        yield new_span
     except BaseException as error:
-        opened.error = type(error).__name__
+        new_span.error = type(error).__name__
         raise
     finally:
         _current.reset(token)
         if now.sampled and _send is not None:
-            _write([opened.document(time.time_ns())])
+            _write([new_span.document(time.time_ns())])
 
 
 @contextmanager
@@ -254,8 +254,8 @@ def call(name: str, parent: str | None, *, begins: bool) -> Iterator[Span | None
     if (_send is None or not begins) and _read(parent) is None:
         yield None
         return
-    with span(name, parent=parent, kind="server") as opened:
-        yield opened
+    with span(name, parent=parent, kind="server") as new_span:
+        yield new_span
 
 
 @contextmanager
@@ -412,7 +412,7 @@ class _Batches:
     def __init__(self, send: Send) -> None:
         self._send = send
         self._queue: queue.Queue[dict[str, Any]] = queue.Queue(MOST_WAITING)
-        self._lost = 0
+        self._dropped = 0
         self._failing = False
         self._hurry = threading.Event()
         self._idle = threading.Condition()
@@ -420,7 +420,7 @@ class _Batches:
         threading.Thread(target=self._run, name="privet-traces", daemon=True).start()
         atexit.register(self.flush)
 
-    def put(self, spans: list[dict[str, Any]]) -> None:
+    def add(self, spans: list[dict[str, Any]]) -> None:
         """Takes spans; what is too much is dropped."""
         for span in spans:
             try:
@@ -428,7 +428,7 @@ class _Batches:
                     self._queue.put_nowait(span)
                     self._busy += 1
             except queue.Full:
-                self._lost += 1
+                self._dropped += 1
 
     def flush(self) -> None:
         """Waits until all is sent, or for `SEND_SECONDS`."""
@@ -447,9 +447,9 @@ class _Batches:
                 self._send(batch)
                 self._failing = False
             except OSError as error:
-                self._lost += len(batch)
+                self._dropped += len(batch)
                 if not self._failing:
-                    extra = {"error": type(error).__name__, "lost": self._lost}
+                    extra = {"error": type(error).__name__, "lost": self._dropped}
                     _log.warning("a collector does not take spans; they are dropped", extra=extra)
                 self._failing = True
             with self._idle:

@@ -45,16 +45,16 @@ def survey(
     bits: int | None,
     scale: int | None,
     weight_scale: int | None = None,
-    **given: Any,
+    **options: Any,
 ) -> list[Verdict]:
-    """What each suite makes of a model that is compiled with options as `given`."""
+    """What each suite makes of a model that is compiled with these `options`."""
     compiled: dict[Any, Compiled | ModelError] = {}
     verdicts = []
     for suite_type in suites.all_suites():
         precision = suite_type().as_compiled(bits, scale, weight_scale)
         if precision not in compiled:
             try:
-                compiled[precision] = compile(model, **vars(precision), **given)
+                compiled[precision] = compile(model, **vars(precision), **options)
             except InvalidModel:  # no suite can read it
                 raise
             except ModelError as error:
@@ -73,7 +73,7 @@ def _verdict(suite_type: type[Suite], compiled: Compiled | ModelError) -> Verdic
         if error := suite.obstacle(program):
             refusal = refusal or error
             continue
-        changes = _needed(suite, usual, program)
+        changes = _needed_options(suite, usual, program)
         problems = () if refusal is None else _problems(refusal)
         message = "" if refusal is None else str(refusal)
         widths = program.ring_bits, program.scale_bits
@@ -82,7 +82,7 @@ def _verdict(suite_type: type[Suite], compiled: Compiled | ModelError) -> Verdic
     return Verdict(suite_type.name, None, None, None, str(refusal), _problems(refusal))
 
 
-def _needed(suite: Suite, usual: Suite, program: Program) -> dict[str, Any]:
+def _needed_options(suite: Suite, usual: Suite, program: Program) -> dict[str, Any]:
     """The options of a suite that runs a program, but for those of which the usual does as well."""
     options = {}
     for field in fields(suite):
@@ -90,12 +90,12 @@ def _needed(suite: Suite, usual: Suite, program: Program) -> dict[str, Any]:
         if value == default:
             continue
         try:
-            less = replace(suite, **{field.name: default})
-            does = less.obstacle(program) is None
+            simpler = replace(suite, **{field.name: default})
+            does = simpler.obstacle(program) is None
         except Misuse:
             does = False
         if does:
-            suite = less
+            suite = simpler
         else:
             options[field.name] = value
     return options
@@ -127,8 +127,8 @@ def _why(verdict: Verdict) -> str:
         nodes_of.setdefault((problem.operator, problem.why), []).append(problem.node)
     lines = []
     for (operator, why), nodes in list(nodes_of.items())[:SHOWN]:
-        more = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
-        lines.append(f"{nodes[0]} ({operator}){more}: {why}")
+        suffix = f" and {len(nodes) - 1} more" if len(nodes) > 1 else ""
+        lines.append(f"{nodes[0]} ({operator}){suffix}: {why}")
     if len(nodes_of) > SHOWN:
         lines.append(f"{len(nodes_of) - SHOWN} other reasons: --json has them all")
     return "\n".join(lines)

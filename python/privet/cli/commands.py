@@ -191,5 +191,5 @@ class Commands(TyperGroup):
 
     def resolve_command(self, ctx: Any, args: list[str]) -> tuple[str | None, Any, list[str]]:
         """The called command, loaded; the names and suggestions of the table decide which."""
-        name, _, rest = super().resolve_command(ctx, args)
-        return name, COMMANDS[name].load(name) if name else None, rest
+        name, _, arguments = super().resolve_command(ctx, args)
+        return name, COMMANDS[name].load(name) if name else None, arguments

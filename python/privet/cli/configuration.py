@@ -56,12 +56,12 @@ def take_environment(command: Any, name: str) -> None:
     that may be repeated are separated by semicolons, as names of certificates have spaces. What is
     wrong with a value is said with its place, and an unknown variable is refused."""
     prefix = f"PRIVET_{name.upper()}_"
-    known = {}
+    parameters = {}
     for parameter in command.params:
         parameter.show_envvar = False
         if (word := _name(parameter)) in APART:
             continue
-        known[f"{prefix}{word.upper()}"] = parameter
+        parameters[f"{prefix}{word.upper()}"] = parameter
         parameter.envvar = f"{prefix}{word.upper()}"
         if parameter.multiple:
             parameter.split_envvar_value = _parts
@@ -75,8 +75,10 @@ def take_environment(command: Any, name: str) -> None:
             raise
         for variable in () if context.resilient_parsing else os.environ:
             word = variable.removeprefix(prefix)
-            if word != variable and variable not in known and not _LINKS.fullmatch(word):
-                raise Misuse(f"the variable {variable} is not known; known are {', '.join(known)}")
+            if word != variable and variable not in parameters and not _LINKS.fullmatch(word):
+                raise Misuse(
+                    f"the variable {variable} is not known; known are {', '.join(parameters)}"
+                )
         return remaining
 
     command.parse_args = parse_with_places
@@ -105,9 +107,9 @@ def defaults(command: Any, name: str, path: Path) -> dict[str, Any]:
         document = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
         raise Misuse(f"{path} cannot be read as TOML: {error}") from error
-    if others := [table for table in document if table not in TABLES]:
+    if unknown := [table for table in document if table not in TABLES]:
         tables = ", ".join(f"[{table}]" for table in TABLES)
-        raise Misuse(f"{path}: {', '.join(others)} is not known; known are the tables {tables}")
+        raise Misuse(f"{path}: {', '.join(unknown)} is not known; known are the tables {tables}")
     table = document.get(name, {})
     if not isinstance(table, dict):
         raise Misuse(f"{path}: {name} is no table: write [{name}]")

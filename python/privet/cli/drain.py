@@ -43,19 +43,21 @@ def drain(
     path = f"/v2/machines/{quote(machine, safe='')}/drain"
     if back:
         watch.ask("DELETE", path)
-        _say(as_json, f"{machine} takes jobs again", machine, drained=False)
+        _print_result(as_json, f"{machine} takes jobs again", machine, drained=False)
         return
     watch.ask("POST", path)
     end = time.monotonic() + timeout
     while True:
         state = watch.state()
-        left = _jobs(state, machine)
-        if left is None:
-            _say(as_json, f"{machine} is drained: it can be stopped", machine, drained=True)
+        jobs = _jobs(state, machine)
+        if jobs is None:
+            _print_result(
+                as_json, f"{machine} is drained: it can be stopped", machine, drained=True
+            )
             return
         if time.monotonic() >= end:
             raise PrivetError(
-                f"{machine} still runs {left} of its jobs after {timeout:g} s; it takes no others: "
+                f"{machine} still runs {jobs} of its jobs after {timeout:g} s; it takes no others: "
                 "wait longer (the same command again), or stop it, and these run again elsewhere"
             )
         time.sleep(GLANCE_SECONDS)
@@ -68,7 +70,7 @@ def _jobs(state: dict[str, Any], machine: str) -> int | None:
     return len([job for job in state["running"] if job["machine"] == machine])
 
 
-def _say(as_json: bool, text: str, machine: str, *, drained: bool) -> None:
+def _print_result(as_json: bool, text: str, machine: str, *, drained: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"machine": machine, "drained": drained}))
     else:

@@ -137,8 +137,8 @@ def gateway(
         return Backend(client, Ahead(client, terms, levels))
 
     async def main() -> None:
-        shown = client_credentials(keys)
-        exchange = Exchange(await backend(shown).open(), terms, batch_delay=batch_delay / 1000)
+        current = client_credentials(keys)
+        exchange = Exchange(await backend(current).open(), terms, batch_delay=batch_delay / 1000)
 
         def read() -> Credentials:
             credentials = client_credentials(keys)
@@ -146,20 +146,20 @@ def gateway(
             return credentials
 
         async def reload() -> None:
-            nonlocal shown
+            nonlocal current
             credentials = await asyncio.to_thread(read)
-            is_changed = credentials.digest != shown.digest
-            opened = await backend(credentials).open() if is_changed else None
+            is_changed = credentials.digest != current.digest
+            replacement = await backend(credentials).open() if is_changed else None
             try:
                 if tls is not None:
                     await asyncio.to_thread(tls.reload)
             except BaseException:
-                if opened is not None:
-                    await opened.close()
+                if replacement is not None:
+                    await replacement.close()
                 raise
-            if opened is not None:
-                exchange.renew(opened)
-                shown = credentials
+            if replacement is not None:
+                exchange.renew(replacement)
+                current = credentials
 
         async with AsyncExitStack() as stack:
             stack.push_async_callback(exchange.close)

@@ -210,12 +210,12 @@ async def _ask(
 
 
 def account_of(
-    result: Result, program: Program, asked: suites.Suite, link: Link | None
+    result: Result, program: Program, suite: suites.Suite, link: Link | None
 ) -> list[str]:
     """What there is to say of how a prediction was made."""
     summary = result.config.summary(result.plan, program.program_hash) if result.plan else ()
     facts = result.config.facts()
-    comparisons = result.config.comparisons(asked)
+    comparisons = result.config.comparisons(suite)
     options = f", {comparisons}{over(link)}" if comparisons else ""
     name = f"Suite {facts['suite']} ({facts['security']}){options}, program "
     return [*summary, f"{name}{program.program_hash[:16]}."]

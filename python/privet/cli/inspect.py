@@ -212,14 +212,14 @@ def _completed(
     if precision.smooth != "polynomial":
         return error
     try:
-        rest = compile(
+        unfitted = compile(
             model, **vars(replace(precision, relu="exact", smooth="function")), **arguments
         )
     except ModelError:
         return error
     fitted = {"function", "relu"} if precision.relu == "sign" else {"function"}
     operations = [
-        support for support in suite.supports(rest.program) if support.operator not in fitted
+        support for support in suite.supports(unfitted.program) if support.operator not in fitted
     ]
     return UnsupportedModel([*error.problems, *operations])
 

@@ -50,7 +50,7 @@ def keys(
     client."""
     if client:
         for name in client:
-            _tell(name, *issue(directory, name, days=days), as_json)
+            _print_identity(name, *issue(directory, name, days=days), as_json)
         return
     paths = make(
         directory,
@@ -66,7 +66,7 @@ def keys(
         _show(paths)
 
 
-def _tell(name: str, certificate: Path, key: Path, as_json: bool) -> None:
+def _print_identity(name: str, certificate: Path, key: Path, as_json: bool) -> None:
     fields = {"client": name, "certificate": str(certificate), "key": str(key)}
     fields["fingerprint"] = fingerprint(certificate)
     if as_json:

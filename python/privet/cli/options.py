@@ -216,10 +216,10 @@ def in_panel(option: Any, panel: str, **changes: Any) -> Any:
     return info
 
 
-def shapes(given: list[str] | None) -> dict[str, list[int]]:
+def shapes(texts: list[str] | None) -> dict[str, list[int]]:
     """Shapes by input. Raises `Misuse` if one is not of the form `NAME=N,N,...`."""
     shape_of = {}
-    for text in given or []:
+    for text in texts or []:
         name, sign, sizes = text.rpartition("=")
         if not (sign and name):
             raise Misuse(f"--shape {text!r} is no NAME=N,N,..., such as image=1,3,224,224")

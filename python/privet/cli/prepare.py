@@ -111,7 +111,7 @@ def prepare(
         client = connect(progress)
         batches = asyncio.run(_make(client, amounts, terms, count or 1, timeout, wait, progress))
     for batch in batches:
-        _tell_made(console, batch, terms, client.link, as_json)
+        _print_batches(console, batch, terms, client.link, as_json)
 
 
 def _amounts(words: list[str], usual: int) -> dict[str, int]:
@@ -126,7 +126,7 @@ def _amounts(words: list[str], usual: int) -> dict[str, int]:
 
 
 @dataclass(frozen=True)
-class _Made:
+class _Batch:
     """What was made of a model: ids of the notices, and how many entries are ready now."""
 
     model: str
@@ -144,7 +144,7 @@ async def _make(
     timeout: float,
     wait: float,
     progress: Progress | None,
-) -> list[_Made]:
+) -> list[_Batch]:
     """Makes so many entries of each model. None may take longer than `timeout` after the one
     before, as they come one after the other where the service has few cores. Raises `JobFailed` and
     what else `ServiceClient.notify` raises."""
@@ -156,16 +156,18 @@ async def _make(
             name: [await client.notify(name, terms=terms, timeout=timeout) for _ in range(count)]
             for name, count in amounts.items()
         }
-        done, total = 0, sum(amounts.values())
+        ready_count, total = 0, sum(amounts.values())
         for name, notices in notices_of.items():
             for index, notice in enumerate(notices):
                 if progress is not None and total > 1:
-                    progress("entries", done, total, name)
-                notices[index] = await _ready(client, name, notice, terms, timeout, waited=done > 0)
-                done += 1
+                    progress("entries", ready_count, total, name)
+                notices[index] = await _ready(
+                    client, name, notice, terms, timeout, waited=ready_count > 0
+                )
+                ready_count += 1
             offer, resolved = await client.resolve(name, terms)
             ids, hash = [notice.id for notice in notices], offer.program.program_hash
-            batches.append(_Made(name, ids, await client.stock(name, terms), hash, resolved.suite))
+            batches.append(_Batch(name, ids, await client.stock(name, terms), hash, resolved.suite))
     return batches
 
 
@@ -189,8 +191,8 @@ async def _ready(
     return notice
 
 
-def _tell_made(
-    console: Console, batch: _Made, terms: Terms, client_link: Link | None, as_json: bool
+def _print_batches(
+    console: Console, batch: _Batch, terms: Terms, client_link: Link | None, as_json: bool
 ) -> None:
     facts = batch.suite.facts()
     if as_json:
@@ -219,24 +221,24 @@ async def _keep(
 
     last_ready: dict[str, int | None] = {}
 
-    def tell(event: LevelEvent) -> None:
+    def on_event(event: LevelEvent) -> None:
         for level in event.levels:
             is_changed = event.model is None and last_ready.get(level.model) != level.ready
             if is_changed or event.model == level.model:
                 last_ready[level.model] = level.ready
-                _tell(console, event, level, client.max_disk, as_json)
+                _print_entry(console, event, level, client.max_disk, as_json)
 
     async with client:
         # Of models that were named, `Ahead` tries for as long as it runs.
         if wait or not amounts:
             await asking.reach(client, wait)
         amounts = amounts or {await client.only_model(): usual}
-        async with Ahead(client, terms, amounts, tell):
+        async with Ahead(client, terms, amounts, on_event):
             await asking.until_stopped()
     typer.echo(json.dumps({"event": "stopped"}) if as_json else "Stopped.")
 
 
-def _tell(
+def _print_entry(
     console: Console, event: LevelEvent, level: Level, limit: int | None, as_json: bool
 ) -> None:
     if as_json:

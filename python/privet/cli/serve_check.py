@@ -43,13 +43,13 @@ def check(
     _check_addresses(addresses)
 
 
-def _check_folder(folder: Path, what: str) -> None:
+def _check_folder(folder: Path, name: str) -> None:
     """Whether files can be made in a folder, or in the one above it that is there."""
     near = folder.absolute()
     while not near.exists():
         near = near.parent
     if not near.is_dir() or not os.access(near, os.W_OK | os.X_OK):
-        raise Misuse(f"{what} {folder} cannot be written: this user may make no files in {near}")
+        raise Misuse(f"{name} {folder} cannot be written: this user may make no files in {near}")
 
 
 def _check_addresses(addresses: Sequence[tuple[str, int]]) -> None:
@@ -60,7 +60,7 @@ def _check_addresses(addresses: Sequence[tuple[str, int]]) -> None:
             try:
                 stack.enter_context(socket.create_server((host, port), family=family))
             except OSError as error:
-                is_own = port in {taken for _, taken in addresses[:place]}
+                is_own = port in {used_port for _, used_port in addresses[:place]}
                 if error.errno != errno.EADDRINUSE or not is_own:
                     raise
                 raise Misuse(

@@ -81,11 +81,11 @@ def prediction(
         label = str(output.ravel()[0])
         console.print(Text.assemble("Prediction: ", (label, "bold green")))
         for other, array in list(outputs.items())[1:]:
-            console.print(f"{other} = {_shown(array)}", highlight=False)
+            console.print(f"{other} = {_format_array(array)}", highlight=False)
         return
     scores = np.asarray(output, dtype=float).ravel()
     if output.dtype.kind != "f" or output.ndim != 2 or output.shape[0] != 1 or output.shape[1] < 2:
-        console.print(f"{name} = {_shown(output)}", highlight=False)
+        console.print(f"{name} = {_format_array(output)}", highlight=False)
         return
     if not probabilities:
         exponentials = np.exp(scores - scores.max())
@@ -103,7 +103,7 @@ def prediction(
     )
 
 
-def _shown(array: Array) -> str:
+def _format_array(array: Array) -> str:
     """Numbers or texts; a map as its likeliest entries."""
     if array.dtype != object:
         return np.array2string(np.asarray(array), precision=4, threshold=20)
@@ -227,10 +227,10 @@ def dealer(console: Console, cost: DealerCost) -> None:
     )
 
 
-def holdings(console: Console, held: Sequence[Holding]) -> None:
+def holdings(console: Console, rows: Sequence[Holding]) -> None:
     """What lies ready in a state directory."""
     grid = table(("model", "suite", "program", "server"), ("ready", "on disk", "oldest"))
-    for holding in held:
+    for holding in rows:
         names = (holding.model, holding.suite, holding.program[:16], holding.peer[:16])
         age = f"{holding.oldest_seconds / 3600:.1f} h"
         grid.add_row(*names, str(holding.ready), size(holding.bytes), age)
@@ -267,14 +267,16 @@ def policy(console: Console, accepted: Policy, suites: Iterable[str] = ()) -> No
     `suites` it refuses."""
     rules: dict[str, Any] = json.loads(accepted.text())
     usual: dict[str, Any] = json.loads(Policy().text())
-    more = [
+    weaker = [
         f"{choice} {value}"
         for choice, values in rules["accepts"].items()
         for value in values
         if value not in usual["accepts"][choice]
     ]
     limit = rules["answers_per_hour"]
-    modes = f"accepts also {', '.join(more)}" if more else "accepts nothing weaker than the default"
+    modes = (
+        f"accepts also {', '.join(weaker)}" if weaker else "accepts nothing weaker than the default"
+    )
     often = f"{limit} answers an hour" if limit is not None else "any number of answers"
     exceptions = (
         f"; {len(rules['clients'])} clients have rules of their own" if rules["clients"] else ""
@@ -391,15 +393,15 @@ def progress(enabled: bool) -> Iterator[Listener | None]:
     )
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         tasks: dict[str, TaskID] = {}
-        drawn = 0.0
+        last_draw = 0.0
 
         def listen(phase: str, done: int, total: int, step: str) -> None:
-            nonlocal drawn
+            nonlocal last_draw
             if phase not in tasks:
                 tasks[phase] = bars.add_task(phase, total=total, step=step)
             now = time.monotonic()
-            if done == total or now - drawn > 0.1:
-                drawn = now
+            if done == total or now - last_draw > 0.1:
+                last_draw = now
                 bars.update(tasks[phase], completed=done, step=step)
 
         yield listen

@@ -64,8 +64,8 @@ def models(
         settings["suites"] = suites
     if path.is_dir():
         words = ["suite" if word == "suites" else word for word in settings]
-        others = {"name": name, "calibration": calibration, "set": options}
-        words += [word for word, value in others.items() if value]
+        file_options = {"name": name, "calibration": calibration, "set": options}
+        words += [word for word, value in file_options.items() if value]
         if words:
             flags = ", ".join(f"--{word.replace('_', '-')}" for word in words)
             raise Misuse(f"{flags}: in a repository, config.toml says that for each model")

@@ -93,7 +93,7 @@ def measure_command(
     else:
         cases = _product(output / "models", choices, repeats or 1, input_range)
     if dry_run:
-        _tell(show.make_console(), cases, as_json)
+        _print_cases(show.make_console(), cases, as_json)
         return
     progress = show.steps(show.CASES, not as_json)
     records, skipped = measure(cases, output, resume=resume, progress=progress)
@@ -126,7 +126,7 @@ def _product(
     return plan_cases(files, suite_settings, sizes, shapes, repeats, input_range=input_range)
 
 
-def _tell(console: Console, cases: Sequence[Case], as_json: bool) -> None:
+def _print_cases(console: Console, cases: Sequence[Case], as_json: bool) -> None:
     seconds = time_left(cases, 0, 0.0)
     if as_json:
         typer.echo(json.dumps({"cases": [str(case) for case in cases], "seconds": seconds}))

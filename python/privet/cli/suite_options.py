@@ -80,13 +80,13 @@ class SuiteCommand(TyperCommand):
         suite_type = suites.suite_type(suite_name or suites.DEFAULT.name)
         _refuse_others(args, suite_type, command_flags)
         ctx.meta[_PREFIX] = suite_type, suite_name is not None
-        rest = super().parse_args(ctx, args)
+        arguments = super().parse_args(ctx, args)
         values = {
             field.name: ctx.params.pop(_PREFIX + field.name)
             for field in _open(suite_type, command_flags)
         }
         ctx.params["suite"] = suites.from_options(suite_type.name, values)
-        return rest
+        return arguments
 
     def get_params(self, ctx: Any) -> list[Any]:
         """The command's own, and those of the suite; help leaves these out until it is named."""
@@ -162,7 +162,7 @@ def _open(suite_type: type[suites.Suite], command_flags: set[str]) -> Iterator[F
 def _parameters(suite_type: type[suites.Suite], command_flags: set[str]) -> list[Any]:
     """Options of the command line for the fields of a suite."""
 
-    def command(**_given: Any) -> None:
+    def command(**_options: Any) -> None:
         """Only its signature is used."""
 
     parameters = [

@@ -50,7 +50,9 @@ def test_what_keeps_material_ready_is_told_as_it_is(kind: str) -> None:
     console, output = _console()
     level = Level(NAME, 1, 2)
     error = PrivetError(f"no {NAME}") if kind == "waiting" else None
-    prepare._tell(console, LevelEvent(kind, (level,), 3, NAME, 1.0, error), level, None, False)
+    prepare._print_entry(
+        console, LevelEvent(kind, (level,), 3, NAME, 1.0, error), level, None, False
+    )
     assert output.getvalue().startswith(PLAIN)
     assert error is None or f"\x1b[31mno {PLAIN}\x1b[0m" in output.getvalue()
 

@@ -55,7 +55,7 @@ def trusting(folder: Path, pair: tuple[Path, Path] | None = None) -> ssl.SSLCont
 
 def expired(folder: Path, target: Path, purpose: object) -> tuple[Path, Path]:
     """A certificate of the kept authority that ended a minute ago."""
-    authority = keys._kept(KeyPaths.below(folder, ca_key=True))
+    authority = keys._load_identity(KeyPaths.below(folder, ca_key=True))
     ends = datetime.now(UTC) - timedelta(minutes=1)
     certificate = keys._issue(authority, "late", [purpose], keys._subjects(["localhost"]), ends)  # type: ignore[list-item]
     paths = target / "late.pem", target / "late.key"
