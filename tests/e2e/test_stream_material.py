@@ -25,7 +25,7 @@ from privet.stream.cipher import BFV
 from privet.stream.frames import LARGEST_ENTRY, Kind, Opened, Stocked, Tensor
 from privet.stream.link import Patience
 from privet.stream.pair import Pair, pair
-from privet.stream.preprocessing import POLL_SECONDS, PreparingData, Where, name_of
+from privet.stream.preprocessing import POLL_SECONDS, PreparingData, PreprocessingAddress, name_of
 from privet.stream.requester import DataProvider
 from privet.stream.worker_pool import LocalPool
 
@@ -141,7 +141,7 @@ def test_an_entry_is_for_whom_opened_its_session(
             assert parties.model.receiver is not None
             (session,) = parties.model._sessions.values()
             entries = session._hiding._entries  # type: ignore[attr-defined]
-            where = Where("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
+            where = PreprocessingAddress("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
             count = parties.model.ledger.entries
             files = Credentials.from_directory(key_folder, "stranger").files
             stranger = PreparingData(public, files, 20.0)
@@ -173,7 +173,7 @@ def test_a_number_that_no_frame_holds_stops_no_entries(
             await ask(parties, compiled, 0)
             assert parties.model.receiver is not None
             (session,) = parties.model._sessions.values()
-            where = Where("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
+            where = PreprocessingAddress("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
             files = Credentials.from_directory(key_folder, "client").files
             owner = PreparingData(compiled.program.to_public_bytes(), files, 20.0)
             entries = parties.model.ledger.entries
@@ -202,7 +202,7 @@ def test_a_preparing_worker_makes_nothing_for_whom_was_revoked(
         async with pair(folder, key_folder, cipher=BFV, ahead=1, revoked=path) as parties:
             await ask(parties, compiled, 0)
             assert parties.model.receiver is not None
-            where = Where("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
+            where = PreprocessingAddress("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
             entries = parties.model.ledger.entries
             files = Credentials.from_directory(key_folder, "other").files
             other = PreparingData(public, files, 20.0)

@@ -345,7 +345,7 @@ def test_bad_rows_fail_their_request_alone(
             bad = b"\xff" if cipher.masked else b"\x00"
             await parties.data.send(number, [bad * 6 * size])
             with pytest.raises(PeerMisbehaved, match="model provider"):
-                await asyncio.wait_for(submission.done, 20)
+                await asyncio.wait_for(submission.reply, 20)
             assert number == 1
             await ask(parties, compiled, 1)
             # A closed side says so, at once.

@@ -33,7 +33,7 @@ from privet.stream.cipher import BFV, PAILLIER, Cipher
 from privet.stream.frames import Hello, Kind, Successor, Tensor, Welcome
 from privet.stream.link import Patience, greet
 from privet.stream.pair import Pair, pair
-from privet.stream.preprocessing import PreparingData, Where
+from privet.stream.preprocessing import PreparingData, PreprocessingAddress
 
 __all__ = ["program", "rotation"]
 
@@ -98,7 +98,7 @@ def test_requests_and_material_outlive_certificates_and_authorities(
             await asyncio.gather(*(ask(parties, compiled, seed) for seed in range(33, 41)))
             assert list(parties.model._sessions.values()) == [session]
             assert session.client == rotation.shown(new, "client")
-            (certificate, *_) = parties.data._dialler.shown
+            (certificate, *_) = parties.data._dialler.certificates
             assert hashlib.sha256(certificate).hexdigest() == rotation.shown(new, "server")
             assert parties.data.link.connections >= 2
             # No entry was lost, and nothing was sent twice.
@@ -123,7 +123,7 @@ def test_a_data_provider_whose_authority_is_gone_goes_on_no_further(
             await ask(parties, compiled, 0)
             # A second connection to the preparing worker, on which an entry was made.
             assert parties.model.receiver is not None
-            where = Where("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
+            where = PreprocessingAddress("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
             files = Credentials.from_directory(data_keys, "client").files
             worker = PreparingData(public, files, 20.0)
             await asyncio.to_thread(worker.prepare, where, "before")
@@ -283,7 +283,7 @@ def test_a_preparing_worker_asks_nothing_of_whom_was_revoked(
     async def run() -> None:
         async with pair(folder, key_folder, cipher=BFV, ahead=1, patience=QUICK) as parties:
             assert parties.model.receiver is not None
-            where = Where("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
+            where = PreprocessingAddress("127.0.0.1", parties.model.receiver.port, "127.0.0.1")
             files = Credentials.from_directory(key_folder, "client").files
             worker = PreparingData(compiled.program.to_public_bytes(), files, 20.0, str(path))
             await asyncio.to_thread(worker.prepare, where, "before")

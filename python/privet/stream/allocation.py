@@ -113,8 +113,8 @@ def shared(stages: Sequence[Stage], server: Server, per_core: int) -> list[int]:
     if len(stages) > capacity:
         raise Misuse("the server has too few cores for these stages")
 
-    def after(index: int, more: int) -> float:
-        return stages[index].seconds / (threads[index] + more)
+    def after(index: int, extra_threads: int) -> float:
+        return stages[index].seconds / (threads[index] + extra_threads)
 
     threads = [1] * len(stages)
     for _ in range(capacity - len(stages)):
@@ -166,11 +166,15 @@ def good(
 ) -> tuple[list[int], list[int]] | None:
     """A good allocation for HiGHS to begin with: for every time that a stage can take, enough
     threads for all to be as quick, if they fit; the best of those."""
-    most = max(server.cores for server in servers) * per_core
-    goals = sorted({stage.seconds / count for stage in stages for count in range(1, most + 1)})
+    most_threads = max(server.cores for server in servers) * per_core
+    goals = sorted(
+        {stage.seconds / count for stage in stages for count in range(1, most_threads + 1)}
+    )
     best: tuple[float, list[int], list[int]] | None = None
     for goal in goals:
-        threads = [min(most, math.ceil(stage.seconds / goal * (1 - 1e-12))) for stage in stages]
+        threads = [
+            min(most_threads, math.ceil(stage.seconds / goal * (1 - 1e-12))) for stage in stages
+        ]
         places = _fit(stages, servers, threads, per_core)
         if places is None:
             continue
@@ -186,16 +190,20 @@ def _fit(
 ) -> list[int] | None:
     """Servers for stages, the largest first, each where the least is left; None if one fits
     nowhere."""
-    left = [server.cores * per_core for server in servers]
+    free_threads = [server.cores * per_core for server in servers]
     sides = [server.side for server in servers]
     places = [0] * len(stages)
     for index in sorted(range(len(stages)), key=lambda at: -threads[at]):
         side, need = stages[index].side, threads[index]
-        fits = [j for j in range(len(left)) if left[j] >= need and sides[j] in (None, side)]
+        fits = [
+            j
+            for j in range(len(free_threads))
+            if free_threads[j] >= need and sides[j] in (None, side)
+        ]
         if not fits:
             return None
-        place = min(fits, key=lambda j: (sides[j] is None, left[j]))
-        left[place] -= need
+        place = min(fits, key=lambda j: (sides[j] is None, free_threads[j]))
+        free_threads[place] -= need
         sides[place], places[index] = side, place
     return places
 
@@ -217,12 +225,12 @@ class _Program:
         self._highs.silent()
         self._stages, self._servers = stages, servers
         self._capacity = [server.cores * per_core for server in servers]
-        most = max(self._capacity)
+        most_threads = max(self._capacity)
         # In units of the longest, so that HiGHS's tolerances mean the same for any model.
         longest = max(step.seconds for step in stages)
         add, rows = self._highs.addBinary, self._highs.addConstr
         self._x = [[add() for _ in servers] for _ in stages]
-        self._z = [[add() for _ in range(most)] for _ in stages]
+        self._z = [[add() for _ in range(most_threads)] for _ in stages]
         total = self._highs.qsum
         self._times: list[Any] = []
         self._models: list[Any] = []
@@ -233,11 +241,11 @@ class _Program:
             load = [self._highs.addVariable(lb=0, ub=size) for size in self._capacity]
             for amount, placement, size in zip(load, x, self._capacity, strict=True):
                 rows(amount <= size * placement)
-            rows(total(load) == total((t + 1) * z[t] for t in range(most)))
+            rows(total(load) == total((t + 1) * z[t] for t in range(most_threads)))
             self._loads.append(load)
             seconds = self._highs.addVariable(lb=0)
             share = stage.seconds / longest
-            rows(seconds == total(share / (t + 1) * z[t] for t in range(most)))
+            rows(seconds == total(share / (t + 1) * z[t] for t in range(most_threads)))
             self._times.append(seconds)
         for j, size in enumerate(self._capacity):
             rows(total(load[j] for load in self._loads) <= size)
@@ -290,7 +298,7 @@ class _Program:
         highs.setOptionValue("threads", 1)
         highs.setObjective(self._objective)
         if start is not None:
-            highs.setSolution(*self._known(*start))
+            highs.setSolution(*self._solution_of(*start))
         highs.solve()
         if not highs.getSolution().value_valid:
             if start is None:
@@ -303,7 +311,7 @@ class _Program:
         threads = [1 + max(range(len(row)), key=row.__getitem__) for row in count]
         return best, threads, min(1.0, gap) if gap > TOLERANCE else 0.0
 
-    def _known(self, places: list[int], threads: list[int]) -> tuple[int, Any, Any]:
+    def _solution_of(self, places: list[int], threads: list[int]) -> tuple[int, Any, Any]:
         """The binary variables of an allocation, as HiGHS takes them."""
         values: dict[int, float] = {}
         for x, z, place, count in zip(self._x, self._z, places, threads, strict=True):

@@ -61,10 +61,10 @@ class Link:
     def __init__(
         self,
         on_frame: Callable[[Kind, bytes], None],
-        ended: Callable[[PrivetError], None],
+        on_end: Callable[[PrivetError], None],
         patience: Patience,
     ) -> None:
-        self._on_frame, self._ended, self._patience = on_frame, ended, patience
+        self._on_frame, self._on_end, self._patience = on_frame, on_end, patience
         self._outbox: deque[tuple[int, Kind, bytes]] = deque()
         self._waiting = 0
         self._next = 1
@@ -111,14 +111,16 @@ class Link:
             await asyncio.wait({self._connection})
 
     async def attach(
-        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, theirs: int
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, peer_received: int
     ) -> None:
-        """Goes on over a connection until it breaks; `theirs` is what the peer received last.
-        Raises `PeerMisbehaved` if it says that it received what was never sent, or sends what it
-        must not; the session has ended then."""
+        """Goes on over a connection until it breaks; `peer_received` is what the peer received
+        last. Raises `PeerMisbehaved` if it says that it received what was never sent, or sends what
+        it must not; the session has ended then."""
         await self.detach()
         self.connections += 1
-        connection = self._connection = asyncio.create_task(self._run(reader, writer, theirs))
+        connection = self._connection = asyncio.create_task(
+            self._run(reader, writer, peer_received)
+        )
         try:
             await asyncio.wait({connection})
         finally:
@@ -146,7 +148,7 @@ class Link:
                 return
             self.failure = error
             self._changed.notify_all()
-        self._ended(error)
+        self._on_end(error)
 
     async def _run(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, last: int
@@ -282,7 +284,7 @@ class Dialler:
     `agree` is called with how many requests may be open. Of a session `session` is what it is
     called there and `preparing` the port of the preparing worker, 0 if there is none. `tls` is what
     the next connection shows and trusts, `trust` says whom it does not trust for all that, and
-    `shown` the certificates that the model provider showed last, in DER.
+    `certificates` those that the model provider showed last, in DER.
     """
 
     def __init__(
@@ -299,7 +301,7 @@ class Dialler:
     ) -> None:
         self.address, self.name = (host, port), name
         self.tls, self._trust = tls, trust
-        self.shown: list[bytes] = []
+        self.certificates: list[bytes] = []
         self._cipher, self._link, self._patience, self._agree = cipher, link, patience, agree
         self.session = NO_SESSION
         self.preparing = 0
@@ -334,8 +336,8 @@ class Dialler:
                 *self.address, ssl=tls, server_hostname=self.name
             )
         try:
-            self.shown = chain_of(writer.get_extra_info("ssl_object"))
-            if (why := self._trust.refuses(self.shown)) is not None:
+            self.certificates = chain_of(writer.get_extra_info("ssl_object"))
+            if (why := self._trust.refuses(self.certificates)) is not None:
                 raise ConnectionError(f"the model provider: {why}")
             hello = Hello(self._cipher.code, self.session, self._link.received)
             answer = await greet(reader, writer, hello.to_bytes(), self._patience)

@@ -12,7 +12,7 @@ from typing import Any
 from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
 from privet.stream.blinding import MOST_ENTRIES, DataBlinding, DataSide, Masks
 from privet.stream.frames import Kind, Stocked
-from privet.stream.preprocessing import Where, name_of
+from privet.stream.preprocessing import PreprocessingAddress, name_of
 from privet.stream.rounds import Ledger
 from privet.stream.worker_pool import Part, Recipe, WorkerLost, WorkerPool
 
@@ -39,7 +39,7 @@ class MaskQueue(DataSide):
         self,
         pool: WorkerPool,
         recipe: Recipe,
-        where: Where,
+        address: PreprocessingAddress,
         session: bytes,
         row_bytes: int,
         ledger: Ledger,
@@ -48,7 +48,7 @@ class MaskQueue(DataSide):
         patience: float,
     ) -> None:
         self._pool, self._recipe = pool, recipe
-        self._where, self._session, self._row_bytes = where, session, row_bytes
+        self._address, self._session, self._row_bytes = address, session, row_bytes
         self._ledger = ledger
         self._ahead, self._patience = min(ahead, MOST_ENTRIES), patience
         self._last = 0
@@ -125,7 +125,7 @@ class MaskQueue(DataSide):
             number = self._last
             try:
                 material, cost = await self._pool.call(
-                    0, 0, "prepare", self._where, name_of(self._session, number)
+                    0, 0, "prepare", self._address, name_of(self._session, number)
                 )
             except (WorkerLost, PeerError) as error:
                 _log.warning("entry %d is given up: %s", number, error)

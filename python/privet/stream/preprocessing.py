@@ -46,7 +46,7 @@ class Prepared:
 
 
 @dataclass(frozen=True)
-class Where:
+class PreprocessingAddress:
     """Where the other side's preparing worker listens, and the name in its certificate."""
 
     host: str
@@ -175,10 +175,10 @@ class PreparingData:
     def process(self) -> int:
         return os.getpid()
 
-    def prepare(self, where: Where, name: str) -> tuple[Any, PhaseCost]:
+    def prepare(self, address: PreprocessingAddress, name: str) -> tuple[Any, PhaseCost]:
         """This side's part of a material entry, and what it cost. Raises `PeerError` if the other
         side cannot be reached, fails, or was revoked; the next call connects anew."""
-        client, self._client = self._client or self._connect(where), None
+        client, self._client = self._client or self._connect(address), None
         if (why := self._revoked.refuses(self._peer or "")) is not None:
             raise PeerMisbehaved(why)
         material, report = client.entry(self._plan, name)
@@ -189,10 +189,10 @@ class PreparingData:
         """Ends the connection: the next call reads its files again."""
         self._client = None
 
-    def _connect(self, where: Where) -> _native.StreamClient:
+    def _connect(self, address: PreprocessingAddress) -> _native.StreamClient:
         credentials = Credentials(*self._files).native
         connection = _native.Connection.connect(
-            where.host, where.port, credentials, where.name, self._timeout
+            address.host, address.port, credentials, address.name, self._timeout
         )
         connection.set_timeout(self._timeout)
         self._peer = connection.peer

@@ -15,7 +15,7 @@ import numpy as np
 from privet import _native
 from privet.stream.allocation import Side, Stage
 from privet.stream.cipher import Cipher
-from privet.stream.stages import Round, Stages, cut, names
+from privet.stream.stages import Round, Stages, names, split_into_ranges
 from privet.stream.workers import LinearWorker, NonlinearWorker
 from privet.suites.spawned import compute
 
@@ -155,7 +155,8 @@ class _Meter:
 
         def slice_of(count: int) -> Callable[[], float]:
             longest = max(
-                portion.stop - portion.start for portion in cut(round.sent, round.unit, count)
+                portion.stop - portion.start
+                for portion in split_into_ranges(round.sent, round.unit, count)
             )
             tensor, opening = self._tensor(longest), self._masks(longest)
             hiding = self._masks(longest // round.unit)

@@ -313,22 +313,22 @@ class Session:
         else:
             self._hiding.on_frame(kind, payload)
 
-    def _open(self, opened: Opened) -> None:
+    def _open(self, frame: Opened) -> None:
         # Numbers rise, so that what comes late for a request that ended is not a new one.
-        if opened.request <= self._last:
-            raise PeerMisbehaved(f"request {opened.request} was there before")
+        if frame.request <= self._last:
+            raise PeerMisbehaved(f"request {frame.request} was there before")
         if len(self._requests) >= self._window:
             raise PeerMisbehaved(f"more than {self._window} requests are open")
         batch = self._stages.program.batch
         refusal = self._guard.count(self.caller.fingerprint, self.caller.name, batch)
         if refusal is not None:
             # The entry that it would have used up stays.
-            self._last = opened.request
-            self._announce_failure(opened.request, refusal[0])
+            self._last = frame.request
+            self._announce_failure(frame.request, refusal[0])
             return
-        blinding = self._hiding.open(opened.entry)
-        self._requests[opened.request] = Request(blinding, due=dict(self._stages.inputs))
-        self._last = opened.request
+        blinding = self._hiding.open(frame.entry)
+        self._requests[frame.request] = Request(blinding, due=dict(self._stages.inputs))
+        self._last = frame.request
 
     def _take(self, tensor: Tensor) -> None:
         request = self._requests.get(tensor.request)

@@ -28,7 +28,7 @@ class RayPool(WorkerPool):
     def __init__(self, address: str, seconds: float) -> None:
         super().__init__(seconds)
         self._ray = ray = cluster.load_ray()
-        self.gone = (ray.exceptions.RayError, TimeoutError)
+        self.lost_errors = (ray.exceptions.RayError, TimeoutError)
         self._address = address
         self._arguments: list[Any] = []
         self._servers: dict[Place, str | None] = {}

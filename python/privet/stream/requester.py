@@ -35,7 +35,7 @@ from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.frames import LARGEST_PROGRAM, Failed, Kind, Opened, Successor, Tensor
 from privet.stream.link import Dialler, Link, Patience
 from privet.stream.mask_queue import MaskQueue
-from privet.stream.preprocessing import PreparingData, Where
+from privet.stream.preprocessing import PreparingData, PreprocessingAddress
 from privet.stream.rounds import Ledger, NonlinearRounds
 from privet.stream.stages import Stages
 from privet.stream.worker_pool import Part, Recipe, WorkerPool
@@ -59,11 +59,11 @@ class Preparing:
 
 
 @dataclass
-class Open:
+class OpenRequest:
     """A request on its way."""
 
     blinding: DataBlinding
-    done: asyncio.Future[list[Array]]
+    reply: asyncio.Future[list[Array]]
     next: int = 0
     outputs: dict[int, Array] = field(default_factory=dict)
 
@@ -104,7 +104,7 @@ class DataProvider:
         self._seconds = request_seconds
         self._patience = patience or Patience()
         self._described: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        self._open: dict[int, Open] = {}
+        self._open: dict[int, OpenRequest] = {}
         self._last = 0
         self._slots = asyncio.Semaphore(window)
         self._order = asyncio.Lock()
@@ -162,7 +162,7 @@ class DataProvider:
         """
         tls = await asyncio.to_thread(credentials.tls, self._revoked)
         self._trust.renew(credentials.authorities)
-        if self._trust.refuses(self._dialler.shown) is None:
+        if self._trust.refuses(self._dialler.certificates) is None:
             # The session goes on with this certificate alone, or the one before.
             name = Successor(bytes.fromhex(credentials.fingerprint))
             try:
@@ -179,7 +179,9 @@ class DataProvider:
         """Leaves a model provider whose certificate was revoked: the session ends if it shows that
         one again."""
         while self.link.failure is None:
-            if (chain := self._dialler.shown) and self._revoked.refuses(fingerprint_of(chain)):
+            if (chain := self._dialler.certificates) and self._revoked.refuses(
+                fingerprint_of(chain)
+            ):
                 await self.link.detach()
             await asyncio.sleep(WATCH_SECONDS)
 
@@ -245,7 +247,7 @@ class DataProvider:
         return MaskQueue(
             jobs.pool,
             Recipe(PreparingData, (public, jobs.files, jobs.seconds, jobs.revocations)),
-            Where(self.address[0], self._dialler.preparing, self._dialler.name),
+            PreprocessingAddress(self.address[0], self._dialler.preparing, self._dialler.name),
             self._dialler.session,
             self.stages.row_bytes,
             self.ledger,
@@ -275,7 +277,7 @@ class DataProvider:
                             for entry in enumerate(encoded)
                         )
                         await self.send(number, await asyncio.gather(*hide))
-                        return await request.done
+                        return await request.reply
                     finally:
                         await self._forget(number)
             except TimeoutError as error:
@@ -287,13 +289,13 @@ class DataProvider:
         if request is None or self.link.failure is not None:
             return
         if (
-            not request.done.done()
-            or request.done.cancelled()
-            or request.done.exception() is not None
+            not request.reply.done()
+            or request.reply.cancelled()
+            or request.reply.exception() is not None
         ):
             await self.link.send(Kind.FAILED, Failed(number, "given up").to_bytes())
 
-    async def begin(self) -> tuple[int, Open]:
+    async def begin(self) -> tuple[int, OpenRequest]:
         """Opens a request at both sides, and uses up what blinds it."""
         if self._hiding is None:
             raise Misuse("connect first")
@@ -304,7 +306,7 @@ class DataProvider:
                 raise self.link.failure
             self._last += 1
             number = self._last
-            request = self._open[number] = Open(
+            request = self._open[number] = OpenRequest(
                 blinding, asyncio.get_running_loop().create_future()
             )
             try:
@@ -327,9 +329,9 @@ class DataProvider:
         elif kind is Kind.FAILED:
             failed = Failed.parse(payload)
             request = self._open.get(failed.request)
-            if request is not None and not request.done.done():
+            if request is not None and not request.reply.done():
                 self._open.pop(failed.request)
-                request.done.set_exception(PeerMisbehaved(f"the model provider: {failed.reason}"))
+                request.reply.set_exception(PeerMisbehaved(f"the model provider: {failed.reason}"))
         elif self._hiding is not None:
             self._hiding.on_frame(kind, payload)
         else:
@@ -347,7 +349,7 @@ class DataProvider:
         request.next += 1
         self._tasks.start(self._answer(tensor, request))
 
-    async def _answer(self, tensor: Tensor, request: Open) -> None:
+    async def _answer(self, tensor: Tensor, request: OpenRequest) -> None:
         index, stream_round = tensor.place, self.stages.rounds[tensor.place]
         try:
             if stream_round.output:
@@ -358,15 +360,15 @@ class DataProvider:
                 answer = Tensor(tensor.request, stream_round.target, rows)
                 await self.link.send(Kind.TENSOR, answer.to_bytes())
         except PrivetError as error:
-            if not request.done.done():
-                request.done.set_exception(error)
+            if not request.reply.done():
+                request.reply.set_exception(error)
 
-    def _reveal(self, request: Open, target: int, values: bytes) -> None:
+    def _reveal(self, request: OpenRequest, target: int, values: bytes) -> None:
         outputs = self.stages.program.outputs
         shape = self.stages.program.values[outputs[target].value].shape
         request.outputs[target] = np.frombuffer(values, dtype="<i8").reshape(shape)
-        if len(request.outputs) == len(outputs) and not request.done.done():
-            request.done.set_result([request.outputs[index] for index in range(len(outputs))])
+        if len(request.outputs) == len(outputs) and not request.reply.done():
+            request.reply.set_result([request.outputs[index] for index in range(len(outputs))])
 
     def _agree(self, window: int) -> None:
         if window < 1:
@@ -381,8 +383,8 @@ class DataProvider:
         if self._hiding is not None:
             self._hiding.ended(error)
         for request in self._open.values():
-            if not request.done.done():
-                request.done.set_exception(error)
+            if not request.reply.done():
+                request.reply.set_exception(error)
 
     async def close(self) -> None:
         """Ends the session and the workers."""

@@ -19,7 +19,7 @@ import numpy as np
 from privet.compiler.graph.operations import Array
 from privet.errors import PeerMisbehaved
 from privet.stream.blinding import DataBlinding, ModelBlinding, Rows
-from privet.stream.stages import NONE, Indices, Stages, cut
+from privet.stream.stages import NONE, Indices, Stages, split_into_ranges
 from privet.stream.worker_pool import ATTEMPTS, WorkerLost, WorkerPool, raise_first
 from privet.suites.costs import PhaseCost
 
@@ -94,7 +94,7 @@ class LinearRounds:
             rows, seconds = await self._pool.call(
                 index, part, "linear", blinding.key, index, elements, operands
             )
-            self.ledger.spent(index, seconds)
+            self.ledger.add_call(index, seconds)
             message[places[part]] = self.stages.rows(rows, len(places[part]))
 
         results = await asyncio.gather(*map(compute, range(len(slices))), return_exceptions=True)
@@ -117,29 +117,31 @@ class NonlinearRounds:
         flat = values.astype("<i8").ravel()
         calls = [
             (flat[indices].tobytes(), blinding.hiding_input(number, indices))
-            for indices in cut(len(flat), 1, self._parts[0])
+            for indices in split_into_ranges(len(flat), 1, self._parts[0])
         ]
         return await self._spread(0, "encrypt", calls)
 
     async def reveal(self, blinding: DataBlinding, index: int, rows: bytes) -> bytes:
         """The values of a round that ends in an output: eight bytes each."""
-        return await self._spread(1 + index, "values", self._opened(blinding, index, rows))
+        return await self._spread(1 + index, "values", self._opened_ranges(blinding, index, rows))
 
     async def answer(self, blinding: DataBlinding, index: int, rows: bytes) -> bytes:
         """The rows that go back for those that came in a round."""
         unit = self._stages.rounds[index].unit
         units = [slice(at.start // unit, at.stop // unit) for at in self._ranges(index)]
         hiding = [blinding.hiding(index, at) for at in units]
-        openings = self._opened(blinding, index, rows)
+        openings = self._opened_ranges(blinding, index, rows)
         calls = [(*opening, other) for opening, other in zip(openings, hiding, strict=True)]
         return await self._spread(1 + index, "answer", calls)
 
     def _ranges(self, index: int) -> list[slice]:
         """What each worker of a round gets."""
         round = self._stages.rounds[index]
-        return cut(round.sent, round.unit, self._parts[1 + index])
+        return split_into_ranges(round.sent, round.unit, self._parts[1 + index])
 
-    def _opened(self, blinding: DataBlinding, index: int, rows: bytes) -> list[tuple[Any, ...]]:
+    def _opened_ranges(
+        self, blinding: DataBlinding, index: int, rows: bytes
+    ) -> list[tuple[Any, ...]]:
         size = self._stages.row_bytes
         return [
             (index, rows[at.start * size : at.stop * size], blinding.opening(index, at))
@@ -160,7 +162,7 @@ class NonlinearRounds:
                     if attempt == ATTEMPTS - 1:
                         raise
                 else:
-                    self._ledger.spent(stage, seconds)
+                    self._ledger.add_call(stage, seconds)
                     return bytes(rows)
             raise AssertionError("there is at least one attempt")
 
@@ -187,7 +189,7 @@ class Ledger:
     offline_seconds: float = 0.0
     offline_bytes: int = 0
 
-    def spent(self, stage: int, seconds: float) -> None:
+    def add_call(self, stage: int, seconds: float) -> None:
         """A worker of a stage has ended a call."""
         self.seconds[stage] += seconds
         self.calls[stage] += 1

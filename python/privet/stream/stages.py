@@ -141,7 +141,7 @@ class Stages:
         return max(counts) * self.row_bytes
 
 
-def cut(count: int, unit: int, parts: int) -> list[slice]:
+def split_into_ranges(count: int, unit: int, parts: int) -> list[slice]:
     """`count` places in at most so many ranges of whole units."""
     units = count // unit
     parts = max(1, min(parts, units))

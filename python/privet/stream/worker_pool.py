@@ -61,7 +61,7 @@ class WorkerPool(ABC):
     takes its place. Where workers live is for the classes below this one.
     """
 
-    gone: tuple[type[Exception], ...] = (TimeoutError,)
+    lost_errors: tuple[type[Exception], ...] = (TimeoutError,)
     """What asking a worker raises when there is none any more, or none that answers."""
 
     def __init__(self, seconds: float) -> None:
@@ -105,7 +105,7 @@ class WorkerPool(ABC):
                 self._up[place] = worker
             async with asyncio.timeout(self._seconds):
                 return await self._ask(worker, method, arguments)
-        except self.gone as error:
+        except self.lost_errors as error:
             if self._workers.get(place) is worker:
                 self._workers[place] = self._hire(place)
             self._end(worker)
@@ -178,7 +178,7 @@ def _do(method: str, arguments: tuple[Any, ...]) -> Any:
 class LocalPool(WorkerPool):
     """Each worker is a process; servers' names mean nothing here."""
 
-    gone = (BrokenProcessPool, RuntimeError, TimeoutError)
+    lost_errors = (BrokenProcessPool, RuntimeError, TimeoutError)
 
     async def start(self, recipe: Recipe, parts: Sequence[Part]) -> None:
         self._recipe = recipe

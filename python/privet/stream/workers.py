@@ -41,13 +41,13 @@ class LinearWorker:
         self._noise.move_to_end(key)
 
     def linear(
-        self, key: bytes, index: int, elements: bytes, given: Sequence[tuple[bytes, bytes]]
+        self, key: bytes, index: int, elements: bytes, operands: Sequence[tuple[bytes, bytes]]
     ) -> tuple[bytes, float]:
         """Elements of a round's value, under Paillier with fresh noise; its processor seconds."""
         if not self._cipher.masked:
             self.ready(key)
         began = time.process_time()
-        rows = self._stages.linear(index, self._noise.get(key), elements, list(given))
+        rows = self._stages.linear(index, self._noise.get(key), elements, list(operands))
         return rows, time.process_time() - began
 
 
@@ -74,21 +74,23 @@ class NonlinearWorker:
     def encrypt(self, values: bytes, hiding: bytes) -> tuple[bytes, float]:
         """Values (little-endian int64) as rows, and its processor seconds."""
         began = time.process_time()
-        return self._stages.encrypt(self._opened(), values, hiding), time.process_time() - began
+        return self._stages.encrypt(
+            self._private_key(), values, hiding
+        ), time.process_time() - began
 
     def answer(self, index: int, rows: bytes, opening: bytes, hiding: bytes) -> tuple[bytes, float]:
         """What a round's stage makes of whole units, hidden anew."""
         began = time.process_time()
-        answer = self._stages.answer(index, self._opened(), rows, opening, hiding)
+        answer = self._stages.answer(index, self._private_key(), rows, opening, hiding)
         return answer, time.process_time() - began
 
     def values(self, index: int, rows: bytes, opening: bytes) -> tuple[bytes, float]:
         """The same in the clear, for an output."""
         began = time.process_time()
-        values = self._stages.values(index, self._opened(), rows, opening)
+        values = self._stages.values(index, self._private_key(), rows, opening)
         return values, time.process_time() - began
 
-    def _opened(self) -> _native.StreamKey | None:  # type: ignore[name-defined]  # noqa: F821
+    def _private_key(self) -> _native.StreamKey | None:  # type: ignore[name-defined]  # noqa: F821
         if self._key is None and not self._cipher.masked:
             raise Misuse("this worker has no key yet")
         return self._key

@@ -9,7 +9,13 @@ from privet import _native
 from privet.runtime import Credentials
 from privet.stream.blinding import DataBlinding, KeyBlinding, Masks, MaterialBlinding, ModelBlinding
 from privet.stream.cipher import Cipher
-from privet.stream.preprocessing import PreparingData, PreparingModel, Rules, Where, name_of
+from privet.stream.preprocessing import (
+    PreparingData,
+    PreparingModel,
+    PreprocessingAddress,
+    Rules,
+    name_of,
+)
 from privet.stream.stages import Stages
 from privet.suites import make_policy
 
@@ -20,7 +26,7 @@ def entry(stages: Stages, weights: bytes, keys: Path) -> tuple[MaterialBlinding,
     files = [Credentials.from_directory(keys, role).files for role in ("server", "client")]
     rules = Rules(make_policy(revealed_values=True).text(), "unused")
     model = PreparingModel(public, weights, files[0], 30.0, rules)
-    endpoint = Where("127.0.0.1", model.listen("127.0.0.1", 0), "127.0.0.1")
+    endpoint = PreprocessingAddress("127.0.0.1", model.listen("127.0.0.1", 0), "127.0.0.1")
     results = []
     fetching = threading.Thread(target=lambda: results.append(model.fetch(30.0)))
     fetching.start()

@@ -22,7 +22,7 @@ from privet.stream.frames import Kind
 from privet.stream.link import Patience
 from privet.stream.provider import Caller, Session
 from privet.stream.rounds import LinearRounds
-from privet.stream.stages import NONE, Slice, Stages, cut, names
+from privet.stream.stages import NONE, Slice, Stages, names, split_into_ranges
 from privet.suites import Guard, make_policy
 
 INDEX = np.dtype("<u4")
@@ -73,7 +73,7 @@ def walk(
                 product = model.native.linear(index, noise, order[places].tobytes(), sources)
                 message[places] = model.rows(product, len(places))
         message = model_blinding.leaving(index, message)
-        ranges = cut(step.sent, step.unit, parts)
+        ranges = split_into_ranges(step.sent, step.unit, parts)
         openings = [
             (message[span].tobytes(), data_blinding.opening(index, span)) for span in ranges
         ]

@@ -21,7 +21,13 @@ from privet.research.stream.scaling import Scaling, choose
 from privet.runtime.credentials import Credentials
 from privet.stream.allocation import OBJECTIVES, Allocation, Server, Side, allocate
 from privet.stream.cipher import Cipher
-from privet.stream.preprocessing import PreparingData, PreparingModel, Rules, Where, name_of
+from privet.stream.preprocessing import (
+    PreparingData,
+    PreparingModel,
+    PreprocessingAddress,
+    Rules,
+    name_of,
+)
 from privet.stream.profile import StageTimes, profile
 from privet.stream.service import server_of
 from privet.suites import make_policy
@@ -111,7 +117,7 @@ def _measure_material(public: bytes, weights: bytes, entries: int) -> MaterialCo
         rules = Rules(make_policy(revealed_values=True).text(), folder)
         model = PreparingModel(public, weights, model_keys.files, SECONDS, rules)
         data = PreparingData(public, data_keys.files, SECONDS)
-        address = Where("127.0.0.1", model.listen("127.0.0.1", 0), "127.0.0.1")
+        address = PreprocessingAddress("127.0.0.1", model.listen("127.0.0.1", 0), "127.0.0.1")
         # The model provider's parts pile up otherwise, and preparations wait.
         fetching = threading.Thread(
             target=lambda: [model.fetch(SECONDS) for _ in range(1 + entries)], daemon=True
