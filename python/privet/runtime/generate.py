@@ -162,10 +162,10 @@ def generate(
             Client(
                 "127.0.0.1",
                 parties.listening["port"],
-                Credentials.from_directory(parties.known["keys"], "client"),
+                Credentials.from_directory(parties.common_fields["keys"], "client"),
                 state=folder / "c",
                 suite=config,
-                dealer=parties.known.get("dealer"),
+                dealer=parties.common_fields.get("dealer"),
                 link=link,
                 timeout=timeout,
             )

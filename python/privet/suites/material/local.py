@@ -45,7 +45,7 @@ def run_local(
             "prepared": prepared,
             "progress": job.progress is not None,
             "link": str(job.link) if job.link else None,
-            **parties.known,
+            **parties.common_fields,
         }
         client = running.enter_context(party(folder, asking))
         result = event(client, "result", job.progress)
@@ -68,7 +68,7 @@ def run_local(
         offline,
         dealer=dealer_cost,
         extension=result["extension"],
-        account=(_how(suite, config, job, result["extension"]),),
+        account=(_account_line(suite, config, job, result["extension"]),),
     )
 
 
@@ -76,12 +76,12 @@ def run_local(
 class Parties:
     """A server of one program, and a dealer if need be: processes that say what they do.
 
-    `known` is what jobs of all parties have in common, `listening` what the server said at first.
+    `common_fields` is what jobs of all parties have in common, `listening` what the server said at first.
     """
 
     server: Popen[str]
     dealer: Popen[str] | None
-    known: dict[str, Any]
+    common_fields: dict[str, Any]
     listening: dict[str, Any]
 
 
@@ -150,14 +150,16 @@ def _memory(
     peaks = {"client": client_costs, "server": server_costs}
     return {
         name: MemoryUse(
-            None if limited and name == "server" else most / 1e6,
+            None if limited and name == "server" else forecast_bytes / 1e6,
             max(cost["peak_rss_mb"] for cost in peaks[name]),
         )
-        for name, most in starts.items()
+        for name, forecast_bytes in starts.items()
     }
 
 
-def _how(suite: MaterialSuite, config: MaterialSuite, job: LocalJob, extension: str | None) -> str:
+def _account_line(
+    suite: MaterialSuite, config: MaterialSuite, job: LocalJob, extension: str | None
+) -> str:
     facts = config.facts()
     account = config.comparisons(suite) + over(job.link)
     if facts["linear"] == "online":

@@ -93,8 +93,8 @@ def forecast(planned: Plan) -> Forecast:
         for entry in fields.pop("linear")
     )
     extensions = tuple(ExtensionForecast(**entry) for entry in fields.pop("extensions"))
-    more = fields.pop("refill")
-    refill = RefillForecast(**more) if more else None
+    refill_fields = fields.pop("refill")
+    refill = RefillForecast(**refill_fields) if refill_fields else None
     return Forecast(linear=linear, extensions=extensions, refill=refill, **fields)
 
 
@@ -126,10 +126,10 @@ def account(
         _traffic(cost, program.batch),
     ]
     if cost.refill is not None:
-        more = cost.refill
+        refill = cost.refill
         facts.append(
-            f"Unprepared, it takes {size(more.bytes_client)} and {size(more.bytes_server)} more "
-            f"online, in {more.rounds} rounds, for correlations in {more.chunks} chunks."
+            f"Unprepared, it takes {size(refill.bytes_client)} and {size(refill.bytes_server)} more "
+            f"online, in {refill.rounds} rounds, for correlations in {refill.chunks} chunks."
         )
     if cost.kept_bytes:
         facts.append(
@@ -164,8 +164,8 @@ def _traffic(cost: Forecast, samples: int) -> Grid:
         per_sample = [count // samples for count in counts if shared]
         blank = () if shared or samples == 1 else ("", "")
         rows.append((title, *map(size, counts + per_sample), *blank))
-    more = tuple(f"{party}, per sample" for party in parties if samples > 1)
-    return Grid(("",), (*parties, *more), tuple(rows))
+    per_sample_titles = tuple(f"{party}, per sample" for party in parties if samples > 1)
+    return Grid(("",), (*parties, *per_sample_titles), tuple(rows))
 
 
 def ciphertexts(cost: Forecast) -> tuple[str, ...]:
