@@ -18,7 +18,7 @@ from benches.machine import say
 from benches.processes import dealer
 from benches.serving.load import read_jobs, sequential, serve, violations
 from benches.serving.stage import Stage, build, service
-from privet.research.simulation.record import Figures, Record, figures
+from privet.research.simulation.record import Figures, SimulationRecord, figures
 from privet.research.simulation.workload import Arrival, Traffic, arrivals
 from privet.runtime.quantities import parse_size
 
@@ -30,7 +30,7 @@ POLICIES = ("fcfs", "priority", "ahead+priority")
 MIX = {"m1": 0.5, "m2": 0.25, "hinet": 0.25}
 
 
-def row(load: float, record: Record, notices: float, base: Figures) -> str:
+def row(load: float, record: SimulationRecord, notices: float, base: Figures) -> str:
     """A line of the table."""
     outcome = figures(record)
     cells = (

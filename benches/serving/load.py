@@ -11,7 +11,7 @@ from pathlib import Path
 
 from benches.serving.stage import Stage, server
 from privet.gateway import Notice, ServiceClient, Terms
-from privet.research.simulation.record import InputRecord, JobRecord, Record
+from privet.research.simulation.record import InputRecord, JobRecord, SimulationRecord
 from privet.research.simulation.workload import Arrival
 from privet.runtime import Client
 from privet.scheduler import Outcome, Phase
@@ -25,10 +25,10 @@ ROUNDS = "linear"
 
 def sequential(
     stage: Stage, dealer: str, schedule: Sequence[Arrival], cores: int, link: str | None
-) -> Record:
+) -> SimulationRecord:
     """The paper's baseline: request by request in the order of arrival, each prepared, then
     inferred, on all cores, by a client that connects for each."""
-    record = Record("sequential", cores)
+    record = SimulationRecord("sequential", cores)
     requests = [arrival for arrival in schedule if not arrival.submission.notice]
     with ExitStack() as stack:
         addresses = {
@@ -89,10 +89,10 @@ def sequential(
 
 async def serve(
     url: str, stage: Stage, schedule: Sequence[Arrival], policy: str, cores: int, link: str | None
-) -> tuple[Record, float]:
+) -> tuple[SimulationRecord, float]:
     """The same requests, each asked when it arrives; notices before them. Its jobs are not in the
     record yet; times in it count from the moment besides, in seconds since 1970."""
-    record = Record(policy, cores)
+    record = SimulationRecord(policy, cores)
     notices: dict[str, asyncio.Task[Notice]] = {}
     state = stage.folder / policy
     async with ServiceClient(
@@ -133,7 +133,7 @@ def terms(suite: str) -> Terms:
     return Terms(Fss() if suite == "fss" else Gmw(rounds=ROUNDS))
 
 
-def read_jobs(record: Record, state: Path, start: float) -> None:
+def read_jobs(record: SimulationRecord, state: Path, start: float) -> None:
     """Adds what a service that has ended noted of its jobs, and when inferences began.
 
     Which request of a model an inference belongs to is not told apart; means do not depend on it.
@@ -164,7 +164,7 @@ def read_jobs(record: Record, state: Path, start: float) -> None:
     record.inputs = [replace(entry, start=starts[entry.model].pop(0)) for entry in record.inputs]
 
 
-def violations(record: Record, memory: int) -> list[str]:
+def violations(record: SimulationRecord, memory: int) -> list[str]:
     """Where jobs held one core at the same time, or took more memory together than there is."""
     faults = []
     edges = sorted(

@@ -19,7 +19,7 @@ import privet
 from benches.machine import describe, say
 from benches.stream import pipeline
 from privet.research.papers.page import markdown
-from privet.research.papers.ppstream.models import MODELS, Prepared, prepare
+from privet.research.papers.ppstream.models import MODELS, PreparedModel, prepare
 from privet.stream.cipher import Cipher
 from privet.suites import CIPHERS
 
@@ -27,7 +27,7 @@ HEAD = ["samples", "packed", "offline", "online", "both, a sample", "samples in 
 BATCHES = ((1, False), (10, False), (10, True), (53, True))
 
 
-def packing(models: Sequence[Prepared]) -> str:
+def packing(models: Sequence[PreparedModel]) -> str:
     """Batches of MNIST-1, measured."""
     paths = [model.path for model in models if model.name == "mnist-1"]
     if not paths:
@@ -51,7 +51,7 @@ def _row(path: Path, samples: int, packed: bool) -> list[str]:
     ]
 
 
-EXPERIMENTS: dict[str, Callable[[Sequence[Prepared]], str]] = {
+EXPERIMENTS: dict[str, Callable[[Sequence[PreparedModel]], str]] = {
     "pipeline": pipeline.report,
     "packing": packing,
 }

@@ -13,13 +13,13 @@ from privet import keys
 from privet.compiler.executor.reference import random_inputs
 from privet.compiler.graph.operations import Array
 from privet.research.papers.page import markdown
-from privet.research.papers.ppstream.models import Prepared
+from privet.research.papers.ppstream.models import PreparedModel
 from privet.stream.pair import Pair, pair
 
 REQUESTS = 32
 
 
-def report(models: Sequence[Prepared]) -> str:
+def report(models: Sequence[PreparedModel]) -> str:
     """Latency and throughput."""
     rows, ahead_rows = [], []
     for model in models:
@@ -57,7 +57,7 @@ def _offline(rows: list[list[str]]) -> str:
     )
 
 
-def _entries(model: Prepared) -> list[str]:
+def _entries(model: PreparedModel) -> list[str]:
     cost = model.entry
     if cost is None:
         return []
@@ -69,7 +69,7 @@ def _entries(model: Prepared) -> list[str]:
     ]
 
 
-async def _prepared(model: Prepared) -> list[str]:
+async def _prepared(model: PreparedModel) -> list[str]:
     """Time for a request with its entry, one by one and side by side."""
     times = []
     for together in (False, True):
@@ -94,7 +94,7 @@ async def _prepared(model: Prepared) -> list[str]:
 
 
 @asynccontextmanager
-async def _pair(model: Prepared, ahead: int) -> AsyncIterator[Pair]:
+async def _pair(model: PreparedModel, ahead: int) -> AsyncIterator[Pair]:
     with tempfile.TemporaryDirectory() as folder:
         keys.make(Path(folder) / "keys")
         async with pair(
@@ -103,11 +103,11 @@ async def _pair(model: Prepared, ahead: int) -> AsyncIterator[Pair]:
             yield parties
 
 
-def _samples(model: Prepared) -> list[dict[str, Array]]:
+def _samples(model: PreparedModel) -> list[dict[str, Array]]:
     return [random_inputs(model.compiled.program, (0, 1), index) for index in range(REQUESTS)]
 
 
-async def _measure(model: Prepared) -> tuple[float, float]:
+async def _measure(model: PreparedModel) -> tuple[float, float]:
     """Seconds for all requests one by one, and side by side; over BFV with a full stock that is
     not filled up meanwhile."""
     samples, times = _samples(model), []

@@ -70,7 +70,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Context:
+class SpanContext:
     """Where in which trace something happens: ids in hexadecimal."""
 
     trace: str
@@ -80,9 +80,9 @@ class Context:
     def __str__(self) -> str:
         return f"00-{self.trace}-{self.span}-{int(self.sampled):02d}"
 
-    def below(self) -> Context:
+    def below(self) -> SpanContext:
         """A span of the same trace."""
-        return Context(self.trace, secrets.token_hex(8), self.sampled)
+        return SpanContext(self.trace, secrets.token_hex(8), self.sampled)
 
 
 class Cost(Protocol):
@@ -115,7 +115,7 @@ class Step(Cost, Protocol):
 class Span:
     """A span that has begun. `links` are traces that it has to do with: names of material."""
 
-    context: Context
+    context: SpanContext
     parent: str | None
     name: str
     kind: Kind
@@ -157,12 +157,12 @@ class Span:
         return document
 
 
-UNWRITTEN = Context("0" * 32, "0" * 16, sampled=False)
+UNWRITTEN = SpanContext("0" * 32, "0" * 16, sampled=False)
 """Where a span is that nobody writes, below none that somebody does."""
 
 Send = Callable[[list[dict[str, Any]]], None]
 
-_current: ContextVar[Context | None] = ContextVar("privet_trace", default=None)
+_current: ContextVar[SpanContext | None] = ContextVar("privet_trace", default=None)
 _send: Send | None = None
 _flush: Callable[[], None] | None = None
 
@@ -230,7 +230,7 @@ def span(
         # What is called belongs to the last span that somebody does write.
         now = above or UNWRITTEN
     elif above is None:
-        now = Context(secrets.token_hex(16), secrets.token_hex(8))
+        now = SpanContext(secrets.token_hex(16), secrets.token_hex(8))
     else:
         now = above.below()
     new_span = Span(now, above.span if above else None, name, kind, time.time_ns())
@@ -302,9 +302,9 @@ def dealt(material: str, seconds: float, **facts: str | float | None) -> None:
         _write([span_of_deal.document(end)])
 
 
-def deal(material: str) -> Context:
+def deal(material: str) -> SpanContext:
     """The trace of the deal that made `material` (32 hexadecimal digits)."""
-    return Context(material, material[:16])
+    return SpanContext(material, material[:16])
 
 
 def _traffic(cost: Cost) -> dict[str, int]:
@@ -312,9 +312,9 @@ def _traffic(cost: Cost) -> dict[str, int]:
     return {**traffic, "bytes_dealer": cost.bytes_dealer, "rounds": cost.rounds}
 
 
-def _read(parent: str | None) -> Context | None:
+def _read(parent: str | None) -> SpanContext | None:
     match = _PARENT.fullmatch(parent or "")
-    return None if match is None else Context(match[1], match[2], bool(int(match[3], 16) & 1))
+    return None if match is None else SpanContext(match[1], match[2], bool(int(match[3], 16) & 1))
 
 
 def _attribute(name: str, value: str | float) -> dict[str, Any]:

@@ -45,7 +45,7 @@ def not_installed(error: ModuleNotFoundError) -> Misuse | None:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CommandEntry:
     """A command, or a group of commands: the function or the `Typer` of `place`, `module.name`.
 
     `summary` is the first sentence of its help; a test compares the two. `first` are the options
@@ -88,7 +88,7 @@ def _command_class(command: Callable[..., None]) -> type[TyperCommand] | None:
 
 
 COMMANDS = {
-    "run": Entry(
+    "run": CommandEntry(
         "run.run",
         "Run a model privately between two local processes and compare it with the plaintext "
         "model.",
@@ -97,11 +97,11 @@ COMMANDS = {
             *("--modes", "--json"),
         ),
     ),
-    "generate": Entry(
+    "generate": CommandEntry(
         "generate.generate",
         "Generate tokens privately, between two local processes, with keys and values kept shared.",
     ),
-    "serve": Entry(
+    "serve": CommandEntry(
         "serve.serve",
         "Serve a model, or a repository of models, to many clients, on one machine or several.",
         first=(
@@ -109,7 +109,7 @@ COMMANDS = {
             *("--cores", "--memory", "--config", "--check", "--json"),
         ),
     ),
-    "infer": Entry(
+    "infer": CommandEntry(
         "infer.infer",
         "Get a private prediction from a service; the input stays on this host.",
         first=(
@@ -117,7 +117,7 @@ COMMANDS = {
             *("--labels", "--layers", "--json"),
         ),
     ),
-    "prepare": Entry(
+    "prepare": CommandEntry(
         "prepare.prepare",
         "Make material ahead, for inferences that then take milliseconds.",
         first=(
@@ -125,59 +125,61 @@ COMMANDS = {
             *("--max-disk", "--status", "--json"),
         ),
     ),
-    "gateway": Entry(
+    "gateway": CommandEntry(
         "gateway.gateway",
         "Answer the Open Inference Protocol here, by private inference at a service.",
     ),
-    "audit-log": Entry(
+    "audit-log": CommandEntry(
         "audit_log.audit_log",
         "Check that nobody has changed the audit log of a service.",
     ),
-    "top": Entry("top.top", "Watch a service: queues, jobs on each core, stock and machines."),
-    "drain": Entry(
+    "top": CommandEntry(
+        "top.top", "Watch a service: queues, jobs on each core, stock and machines."
+    ),
+    "drain": CommandEntry(
         "drain.drain",
         "Take a machine out of a service: what it has begun ends, the others go on.",
     ),
-    "dealer": Entry(
+    "dealer": CommandEntry(
         "dealer.dealer",
         "Deal material to clients and servers; run it where neither of them has a say.",
     ),
-    "inspect": Entry(
+    "inspect": CommandEntry(
         "inspect.inspect",
         "Show operators, shapes and widths, what is supported, and the material that it will take.",
     ),
-    "plan": Entry(
+    "plan": CommandEntry(
         "plan.plan",
         "Tell which suite and settings suit a model, what rules the others out, and what it costs.",
     ),
-    "doctor": Entry(
+    "doctor": CommandEntry(
         "doctor.doctor",
         "Tell what this machine has for private inference, and what to do about what it lacks.",
     ),
-    "keys": Entry(
+    "keys": CommandEntry(
         "keys.keys",
         "Make a private certificate authority and a certificate for each party; or one for another "
         "client.",
     ),
-    "compile": Entry(
+    "compile": CommandEntry(
         "compile.compile",
         "Compile a model into a public half, for everybody, and a private one with its weights.",
     ),
-    "cohort": Entry(
+    "cohort": CommandEntry(
         "cohort.app",
         "Take part in predictions under a key whose parts the members of a cohort keep.",
     ),
-    "simulate": Entry(
+    "simulate": CommandEntry(
         "simulate.simulate",
         "Simulate the service on a machine that you need not have, and compare policies.",
     ),
-    "pipeline": Entry(
+    "pipeline": CommandEntry(
         "pipeline.app",
         "Run a model as a pipeline over the servers of two organisations.",
     ),
-    "papers": Entry("papers.app", "The papers' tables and figures, run here."),
-    "study": Entry("study.app", "What suites cost: measure, predict, report."),
-    "zoo": Entry("zoo.app", "The benchmark models, built as ONNX files."),
+    "papers": CommandEntry("papers.app", "The papers' tables and figures, run here."),
+    "study": CommandEntry("study.app", "What suites cost: measure, predict, report."),
+    "zoo": CommandEntry("zoo.app", "The benchmark models, built as ONNX files."),
 }
 
 

@@ -15,7 +15,7 @@ from privet.cli.suite_options import AnySuite
 from privet.errors import Misuse
 from privet.planner import advise
 from privet.planner.advise import Advice
-from privet.planner.choice import Choice
+from privet.planner.choice import SettingChoice
 from privet.planner.prices import read_prices
 from privet.runtime.calibration import read_samples
 
@@ -166,7 +166,7 @@ def _show(console: Console, advice: Advice) -> None:
         console.print(reason, soft_wrap=True)
 
 
-def _figures(choice: Choice) -> list[str]:
+def _figures(choice: SettingChoice) -> list[str]:
     if choice.online is None:
         return [""] * 8
     return [

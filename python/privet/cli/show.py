@@ -28,7 +28,7 @@ from privet.runtime import (
 )
 from privet.suites import Mode, Policy
 from privet.suites import Progress as Listener
-from privet.suites.text import Grid
+from privet.suites.text import TextGrid
 from privet.suites.text import size as size
 
 if TYPE_CHECKING:
@@ -193,7 +193,7 @@ def layers(console: Console, steps: Sequence[LayerCost]) -> None:
     console.print(grid)
 
 
-def account(console: Console, parts: Sequence[str | Grid]) -> None:
+def account(console: Console, parts: Sequence[str | TextGrid]) -> None:
     """What a suite says of how it runs."""
     for part in parts:
         if isinstance(part, str):

@@ -14,7 +14,14 @@ from privet.cli.console import Console
 from privet.research.simulation import overhead, published, report
 from privet.research.simulation.profile_file import read
 from privet.research.simulation.report import rows
-from privet.research.simulation.study import OURS, PAPERS, Case, Result, compare, points
+from privet.research.simulation.study import (
+    OURS,
+    PAPERS,
+    SimulationCase,
+    SimulationResult,
+    compare,
+    points,
+)
 from privet.research.simulation.workload import Traffic
 from privet.runtime.quantities import parse_size
 from privet.scheduler import named
@@ -110,7 +117,7 @@ def simulate(
     if decisions is not None:
         _decisions(console, policies, beta, decisions, as_json)
         return
-    case = Case(
+    case = SimulationCase(
         read(profile),
         workload,
         policies[0],
@@ -138,7 +145,7 @@ def simulate(
             console.print(f"The report is in {report_to / 'report.html'}.")
 
 
-def _fields(case: Case, results: Sequence[Result]) -> dict[str, Any]:
+def _fields(case: SimulationCase, results: Sequence[SimulationResult]) -> dict[str, Any]:
     base = results[0].baseline
     return {
         "workload": case.workload,
@@ -165,7 +172,7 @@ def _fields(case: Case, results: Sequence[Result]) -> dict[str, Any]:
     }
 
 
-def _show(console: Console, case: Case, results: Sequence[Result]) -> None:
+def _show(console: Console, case: SimulationCase, results: Sequence[SimulationResult]) -> None:
     base, paper = results[0].baseline, published.row(case.workload, "ms-shark", None)
     console.print(
         f"Workload {case.workload}, {base.inputs} requests at {case.traffic.rate:g} a second; "
@@ -187,7 +194,7 @@ def _show(console: Console, case: Case, results: Sequence[Result]) -> None:
     console.print(f"{events} events and actions audited, no rule broken.")
 
 
-def _swept(console: Console, case: Case, as_json: bool) -> None:
+def _swept(console: Console, case: SimulationCase, as_json: bool) -> None:
     lines = [
         {"sweep": point.sweep, "x": point.x, **row}
         for point in points(case)

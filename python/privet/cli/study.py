@@ -240,7 +240,7 @@ def pool_command(
 ) -> None:
     """Simulate jobs that take material from pools of several sizes, each made after one is used."""
     cost = predict(read_record(record), parse_network(network))
-    load = key_pool.Load(cost.online.seconds, cost.offline.seconds)
+    load = key_pool.PoolLoad(cost.online.seconds, cost.offline.seconds)
     arrivals = (
         key_pool.read_trace(trace)
         if trace is not None

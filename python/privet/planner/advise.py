@@ -15,7 +15,7 @@ from privet.compiler.executor.ranges import Calibration
 from privet.compiler.graph.input_shapes import InputShapes
 from privet.errors import Misuse
 from privet.planner import units
-from privet.planner.choice import Choice, Question, ruled_out, service_config, weigh
+from privet.planner.choice import Question, SettingChoice, ruled_out, service_config, weigh
 from privet.planner.costing import cost_settings
 from privet.planner.measure import Progress
 from privet.planner.network import Network, parse_bandwidth, parse_seconds
@@ -38,8 +38,8 @@ class Advice:
 
     model: str
     question: Question
-    choices: tuple[Choice, ...]
-    recommended: Choice | None
+    choices: tuple[SettingChoice, ...]
+    recommended: SettingChoice | None
     reasons: tuple[str, ...]
 
     def as_object(self) -> dict[str, Any]:
@@ -156,7 +156,7 @@ def _of_model(records: Iterable[Record], sha256: str, batches: Sequence[int]) ->
 
 def advise(model: str, question: Question, costs: Costs, prices: Prices) -> Advice:
     """Weighs every setting: `costs` has its record for a batch, or why there is none."""
-    choices: list[Choice] = []
+    choices: list[SettingChoice] = []
     for setting in question.settings():
         distrust = question.distrust(setting)
         if distrust is not None:
@@ -172,7 +172,7 @@ def advise(model: str, question: Question, costs: Costs, prices: Prices) -> Advi
     return Advice(model, question, tuple(choices), recommended, tuple(explanation))
 
 
-def _rank(choice: Choice) -> tuple[bool, float, float]:
+def _rank(choice: SettingChoice) -> tuple[bool, float, float]:
     infinite = float("inf")
     dollars = choice.dollars_per_month
     latency = choice.latency
@@ -183,7 +183,7 @@ def _rank(choice: Choice) -> tuple[bool, float, float]:
     )
 
 
-def _recommend(fitting: list[Choice]) -> Choice | None:
+def _recommend(fitting: list[SettingChoice]) -> SettingChoice | None:
     """Of those that cost about as little as the cheapest: one that trusts nobody and nothing else
     if there is one, else one without a leak, and the quickest."""
     if not fitting:
@@ -195,7 +195,9 @@ def _recommend(fitting: list[Choice]) -> Choice | None:
     return min(alone or tight or affordable, key=lambda choice: choice.latency or 0.0)
 
 
-def _reasons(question: Question, choices: list[Choice], recommended: Choice | None) -> list[str]:
+def _reasons(
+    question: Question, choices: list[SettingChoice], recommended: SettingChoice | None
+) -> list[str]:
     if recommended is None:
         return _nothing_fits(question, choices)
     top = recommended
@@ -266,7 +268,7 @@ def _weakness(setting: Setting, beside: Setting) -> str | None:
     return "trusts a dealer" if setting.dealer and not beside.dealer else None
 
 
-def _nothing_fits(question: Question, choices: list[Choice]) -> list[str]:
+def _nothing_fits(question: Question, choices: list[SettingChoice]) -> list[str]:
     sentences = ["Nothing fits all that was asked for."]
     costed = [choice for choice in choices if choice.online is not None]
     if not costed:
@@ -283,7 +285,7 @@ def _nothing_fits(question: Question, choices: list[Choice]) -> list[str]:
     return sentences
 
 
-def _name(choice: Choice) -> str:
+def _name(choice: SettingChoice) -> str:
     name = choice.setting.name
     return name if choice.batch == 1 else f"{name} in batches of {choice.batch}"
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from privet.errors import Misuse
 from privet.planner import key_pool, prices
-from privet.planner.key_pool import Load
+from privet.planner.key_pool import PoolLoad
 from privet.planner.network import Network
 from privet.planner.predict import Prediction, predict
 from privet.planner.prices import Prices
@@ -79,7 +79,7 @@ USABLE = 0.8
 
 
 @dataclass(frozen=True)
-class Choice:
+class SettingChoice:
     """A setting, and what it would take; `against` has what rules it out, in words.
 
     Seconds are of a batch: `online` with material ready, `offline` to make it, `latency` what 99 of
@@ -117,12 +117,12 @@ class Choice:
         }
 
 
-def ruled_out(setting: Setting, reason: str) -> Choice:
+def ruled_out(setting: Setting, reason: str) -> SettingChoice:
     """A setting that is out before it is costed."""
-    return Choice(setting, (reason,))
+    return SettingChoice(setting, (reason,))
 
 
-def weigh(record: Record, question: Question, price: Prices) -> Choice:
+def weigh(record: Record, question: Question, price: Prices) -> SettingChoice:
     """What a record's setting takes for a question, and what rules it out."""
     prediction = predict(record, question.network)
     against: list[str] = []
@@ -149,7 +149,7 @@ def weigh(record: Record, question: Question, price: Prices) -> Choice:
     )
     ratios += [] if question.budget is None else [dollars / question.budget]
     entry = record.material_bytes.get("server", 0)
-    return Choice(
+    return SettingChoice(
         record.setting,
         tuple(against),
         record.batch,
@@ -199,10 +199,10 @@ def _pool(
     if not prediction.record.setting.stocks:
         computing = online.computing + prediction.offline.computing
         server = min(computing, prices.server_seconds(prediction))
-        queued = key_pool.simulate(arrivals, Load(server, 0.0, cores), 0).percentile(0.99)
+        queued = key_pool.simulate(arrivals, PoolLoad(server, 0.0, cores), 0).percentile(0.99)
         return 0, queued + apart + offline + online.computing - server
     makers = max(1, math.ceil(jobs * offline / prices.BUSY))
-    load = Load(online.computing, offline, cores, makers)
+    load = PoolLoad(online.computing, offline, cores, makers)
     least = key_pool.simulate(arrivals, load, JOBS).percentile(0.99) + apart
     latency_limit = max(least * 1.1, question.max_latency or 0.0)
     smallest = key_pool.smallest_pool(arrivals, load, latency_limit - apart)
@@ -215,7 +215,7 @@ def _seconds(value: float) -> str:
     return f"{value:.2f} s" if value < 10 else f"{value:.0f} s"
 
 
-def service_config(choice: Choice | None) -> str:
+def service_config(choice: SettingChoice | None) -> str:
     """A model's `config.toml`: suite, its options, batch, cores. Raises `Misuse` if there is no
     choice, or the service does not run it."""
     if choice is None:

@@ -19,7 +19,7 @@ from privet.errors import Misuse
 
 
 @dataclass(frozen=True)
-class Load:
+class PoolLoad:
     """How jobs are served: `online` seconds with a material entry at hand, `offline` seconds to
     make one by each of `makers` that work side by side, on `servers` that each run one job at a
     time."""
@@ -31,7 +31,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class PoolOutcome:
     """What jobs saw with a pool of `size` entries: seconds from arrival to answer (`latencies`, in
     order of arrival) and to their start (`waits`), and how many found the pool empty."""
 
@@ -71,7 +71,7 @@ def read_trace(path: Path) -> list[float]:
     return times
 
 
-def simulate(arrivals: Sequence[float], load: Load, size: int) -> Outcome:
+def simulate(arrivals: Sequence[float], load: PoolLoad, size: int) -> PoolOutcome:
     """Serves jobs that arrive at these times, in order, from a pool that holds up to `size` entries
     and is full at time 0. With `size` 0 a material entry is made when a job asks for it. Raises
     `Misuse` if `arrivals` are not in order, or `size` is negative."""
@@ -90,10 +90,10 @@ def simulate(arrivals: Sequence[float], load: Load, size: int) -> Outcome:
             heapq.heappush(entries, _make(makers, start, load))
         latencies.append(start + load.online - arrival)
         waits.append(start - arrival)
-    return Outcome(size, tuple(latencies), tuple(waits), empty)
+    return PoolOutcome(size, tuple(latencies), tuple(waits), empty)
 
 
-def _make(makers: list[float], order: float, load: Load) -> float:
+def _make(makers: list[float], order: float, load: PoolLoad) -> float:
     """When a material entry is ready that was ordered at a time, by the maker that is free
     first."""
     ready = max(heapq.heappop(makers), order) + load.offline
@@ -101,7 +101,9 @@ def _make(makers: list[float], order: float, load: Load) -> float:
     return ready
 
 
-def smallest_pool(arrivals: Sequence[float], load: Load, most_seconds: float) -> Outcome | None:
+def smallest_pool(
+    arrivals: Sequence[float], load: PoolLoad, most_seconds: float
+) -> PoolOutcome | None:
     """The smallest pool with which 99 of 100 jobs are answered within `most_seconds`; None if even
     one entry for every job does not do."""
     low, high = 0, len(arrivals)

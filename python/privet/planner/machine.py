@@ -70,7 +70,7 @@ def _git(folder: Path, *words: str) -> str:
 POWERCAP = Path("/sys/class/powercap")
 
 
-class Counters:
+class EnergyCounters:
     """The packages' counters as they stand; whole machine, so nothing else should run."""
 
     def __init__(self, folder: Path = POWERCAP) -> None:

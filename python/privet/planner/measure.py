@@ -19,7 +19,7 @@ from privet.compiler.compile import Compiled, compile
 from privet.errors import Misuse, PrivetError, UnsupportedModel
 from privet.planner import machine
 from privet.planner.cases import Case, time_left
-from privet.planner.machine import Counters
+from privet.planner.machine import EnergyCounters
 from privet.planner.record import Record, file_sha256
 from privet.runtime import PhaseCost, Run, run
 from privet.suites import Costing, Phase, Precision
@@ -97,7 +97,7 @@ def _measure(case: Case, compiler: Callable[..., Compiled | UnsupportedModel]) -
     subject, batch = (case.model, case.batch) if case.setting.packs else (compiled, 1)
     runs, joules = [], []
     for _ in range(case.repeats):
-        counters = Counters()
+        counters = EnergyCounters()
         runs.append(
             run(
                 subject,

@@ -22,7 +22,7 @@ from privet.suites import Phase
 
 
 @dataclass(frozen=True)
-class Parts:
+class TimeParts:
     """Seconds of a phase on a network: `computing`, `transfer` of bytes, `waiting` for trips, and
     what of the first two is `hidden` behind each other."""
 
@@ -43,8 +43,8 @@ class Prediction:
 
     record: Record
     network: Network
-    offline: Parts
-    online: Parts
+    offline: TimeParts
+    online: TimeParts
 
     @property
     def batch(self) -> int:
@@ -101,7 +101,7 @@ def predict(
     if record.link is not None:
         raise ValueError(f"{record.file_name} was measured over a link")
 
-    def parts(name: str, phase: Phase) -> Parts:
+    def parts(name: str, phase: Phase) -> TimeParts:
         link_use = record.setting.config.link_use(name)
         computing = phase.seconds / speed
         remote = replace(phase, dealer_bytes_server=0) if dealer_near_server else phase
@@ -110,7 +110,7 @@ def predict(
         trips = link_use.half_trips * phase.rounds + link_use.lead if phase.rounds else 0
         waiting = trips * network.rtt / 2
         hidden = (1 - link_use.exposed) * min(computing, transfer)
-        return Parts(computing, transfer, waiting, hidden)
+        return TimeParts(computing, transfer, waiting, hidden)
 
     cost = on_network(record, network)
     cost = cost if first else recurring(cost)

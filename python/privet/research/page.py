@@ -26,7 +26,7 @@ figure{margin:1em 0}figure svg{max-width:100%;height:auto}figcaption{color:#555;
 
 
 @dataclass(frozen=True)
-class Column:
+class TableColumn:
     """A column of a table: `kind` is `measured`, `predicted`, `paper` or empty."""
 
     key: str
@@ -34,9 +34,9 @@ class Column:
     kind: str = ""
 
 
-def columns(kind: str, **titles: str) -> tuple[Column, ...]:
+def columns(kind: str, **titles: str) -> tuple[TableColumn, ...]:
     """Columns of one kind by their keys."""
-    return tuple(Column(key, title, kind) for key, title in titles.items())
+    return tuple(TableColumn(key, title, kind) for key, title in titles.items())
 
 
 @dataclass
@@ -57,7 +57,7 @@ class Page:
         self.parts.append(f"<p class=finding>{html.escape(text)}</p>")
 
     def table(
-        self, name: str, title: str, columns: Sequence[Column], rows: Iterable[dict[str, Any]]
+        self, name: str, title: str, columns: Sequence[TableColumn], rows: Iterable[dict[str, Any]]
     ) -> None:
         """A table that is folded away and scrolls sideways on a narrow screen; empty columns are
         left out."""

@@ -26,7 +26,7 @@ from privet.suites.options import check_fields, fields_of
 from privet.suites.policy import Mode, Weakness
 from privet.suites.precision import Precision
 from privet.suites.security import Security
-from privet.suites.text import Grid
+from privet.suites.text import TextGrid
 
 Array = npt.NDArray[np.generic]
 
@@ -94,7 +94,7 @@ class Planned:
     suite: Suite
     figures: Mapping[str, Any]
     security: Callable[[], Security]
-    account: tuple[str | Grid, ...]
+    account: tuple[str | TextGrid, ...]
     details: tuple[str, ...] = ()
 
 

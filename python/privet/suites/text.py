@@ -8,7 +8,7 @@ from privet._native import Link
 
 
 @dataclass(frozen=True)
-class Grid:
+class TextGrid:
     """A table: columns of words, then of numbers."""
 
     words: tuple[str, ...]

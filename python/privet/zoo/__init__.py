@@ -3,5 +3,5 @@
 `build` writes a model with seeded random weights; two small models are trained and committed.
 """
 
-from .catalog import Entry, build, describe, names, trained
+from .catalog import CatalogEntry, build, describe, names, trained
 from .table import table

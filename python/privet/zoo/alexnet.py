@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .network import Network
+from .network import NetworkBuilder
 
 
-def alexnet() -> Network:
+def alexnet() -> NetworkBuilder:
     """ImageNet: five convolutions, three max poolings, three dense layers."""
-    net = Network("alexnet", (1, 3, 224, 224), moment=1 / 3)
+    net = NetworkBuilder("alexnet", (1, 3, 224, 224), moment=1 / 3)
     x = net.relu(net.conv(net.input, 96, 11, stride=4, padding=2, bias=False))
     x = net.max_pool(x, 3, 2)
     x = net.relu(net.conv(x, 256, 5, padding=2, bias=False))

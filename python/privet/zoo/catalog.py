@@ -11,7 +11,7 @@ from typing import Literal
 from . import bert, gpt, minionn, resnet, slytherin, vgg, vit
 from . import trained as training
 from .alexnet import alexnet
-from .graph import Graph
+from .graph import GraphBuilder
 from .hinet import hinet
 from .initial import draw
 from .perceptron import perceptron, squared
@@ -23,7 +23,7 @@ Weights = Literal["random", "trained"]
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """A model and its cost for one input.
 
     `parameters` counts learned weights, `multiply_accumulates` those of convolutions, dense layers
@@ -44,7 +44,7 @@ class Entry:
 class _Recipe:
     title: str
     source: str
-    construct: Callable[[], Graph]
+    construct: Callable[[], GraphBuilder]
 
 
 _MINIONN = "Liu et al., MiniONN (2017)"
@@ -132,12 +132,12 @@ def trained() -> list[str]:
     return list(_TRAINED)
 
 
-def describe(name: str) -> Entry:
+def describe(name: str) -> CatalogEntry:
     """What the model `name`, random or trained, is and costs. Raises `KeyError` if the zoo has no
     such model."""
     recipe = _recipe(name)
     graph = recipe.construct()
-    return Entry(
+    return CatalogEntry(
         name=name,
         title=recipe.title,
         input_shape=graph.input.shape,

@@ -79,7 +79,7 @@ class Weight:
     learned: bool
 
 
-class Graph:
+class GraphBuilder:
     """Nodes in execution order, the weights they name, and running totals of their cost."""
 
     def __init__(

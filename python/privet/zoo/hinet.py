@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from .network import Network
+from .network import NetworkBuilder
 
 
-def hinet() -> Network:
+def hinet() -> NetworkBuilder:
     """Three 5x5 convolutions, each pooled before its ReLU, and one dense layer."""
-    net = Network("hinet", (1, 3, 32, 32), moment=1 / 3)
+    net = NetworkBuilder("hinet", (1, 3, 32, 32), moment=1 / 3)
     x = net.input
     for _ in range(3):
         x = net.relu(net.max_pool(net.conv(x, 64, 5, padding=1), 3, 2))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from .graph import Graph, Normal, Uniform, Value
+from .graph import GraphBuilder, Normal, Uniform, Value
 
 # How much a pooling layer changes the second moment of what it pools. Neighbours of a random
 # network's feature maps are correlated, so the gain of a maximum is far from that of independent
@@ -26,7 +26,7 @@ def covered(size: int, kernel: int, stride: int, padding: int) -> float:
     return taps / (len(starts) * kernel)
 
 
-class Network(Graph):
+class NetworkBuilder(GraphBuilder):
     """A graph that grows layer by layer; images are NCHW with a batch of one."""
 
     # Biases are drawn from [-bias_bound, bias_bound].

@@ -6,7 +6,7 @@ PP-Stream gives no widths; these are ours.
 
 from __future__ import annotations
 
-from .network import Network
+from .network import NetworkBuilder
 
 WIDTHS = {
     "mnist-1": (784, 128, 128, 10),
@@ -16,11 +16,11 @@ WIDTHS = {
 }
 
 
-def perceptron(name: str, like: str | None = None) -> Network:
+def perceptron(name: str, like: str | None = None) -> NetworkBuilder:
     """The perceptron of that name, as wide as that of `like` if that is given; features are
     standardised, MNIST's pixels in [0, 1]."""
     first, *hidden, last = WIDTHS[like or name]
-    net = Network(name, (1, first), moment=1 / 3 if name == "mnist-1" else 1.0)
+    net = NetworkBuilder(name, (1, first), moment=1 / 3 if name == "mnist-1" else 1.0)
     x = net.input
     for features in hidden:
         x = net.relu(net.dense(x, features))
@@ -28,9 +28,9 @@ def perceptron(name: str, like: str | None = None) -> Network:
     return net
 
 
-def squared() -> Network:
+def squared() -> NetworkBuilder:
     """The MLP of Orion (Ebel et al., 2025): MNIST-1's layers with squares for activations."""
-    net = Network("mlp-square", (1, 784), moment=1 / 3)
+    net = NetworkBuilder("mlp-square", (1, 784), moment=1 / 3)
     x = net.input
     for features in (128, 128):
         x = net.square(net.dense(x, features))

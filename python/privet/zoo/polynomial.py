@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.polynomial import chebyshev
 
-from .graph import Graph, Value
+from .graph import GraphBuilder, Value
 
 Reals = npt.NDArray[np.float64]
 
@@ -55,7 +55,7 @@ class Interpolant:
         u = 2.0 * (x / self.bound) ** 2 - 1.0
         return x / 2.0 + chebyshev.chebval(u, self.even)
 
-    def append(self, graph: Graph, x: Value) -> Value:
+    def append(self, graph: GraphBuilder, x: Value) -> Value:
         """Append the interpolant of `x` to `graph`, about 3 * degree / 2 nodes."""
         label = graph.label("act")
         moment = self._moment(x.moment)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from .network import Network
+from .network import NetworkBuilder
 from .polynomial import Interpolant, silu, softplus
 
 QUADRATIC = Interpolant(softplus, degree=2, bound=4.0)
@@ -20,9 +20,9 @@ DEEP = {
 }
 
 
-def nn5() -> Network:
+def nn5() -> NetworkBuilder:
     """One 5x5 convolution of stride 2 and two dense layers."""
-    net = Network("nn5", (1, 1, 28, 28), moment=1 / 3)
+    net = NetworkBuilder("nn5", (1, 1, 28, 28), moment=1 / 3)
     act = partial(QUADRATIC.append, net)
     x = act(net.conv(net.input, 5, 5, stride=2))
     x = act(net.dense(net.flatten(x), 100))
@@ -30,9 +30,9 @@ def nn5() -> Network:
     return net
 
 
-def deep(layers: int) -> Network:
+def deep(layers: int) -> NetworkBuilder:
     """One 3x3 convolution and `layers` dense layers, 20 or 50 of them, 92 wide."""
-    net = Network(f"nn{layers}", (1, 1, 28, 28), moment=1 / 3)
+    net = NetworkBuilder(f"nn{layers}", (1, 1, 28, 28), moment=1 / 3)
     # SiLU shrinks what is small; without larger biases the last of many layers would see nothing.
     net.bias_bound = 0.5
     act = partial(DEEP[layers].append, net)

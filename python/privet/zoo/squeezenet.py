@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from .graph import Value
-from .network import Network
+from .network import NetworkBuilder
 
 
-def squeezenet() -> Network:
+def squeezenet() -> NetworkBuilder:
     """26 convolutions in eight fire modules and two ends."""
-    net = Network("squeezenet", (1, 3, 227, 227), moment=1 / 3)
+    net = NetworkBuilder("squeezenet", (1, 3, 227, 227), moment=1 / 3)
     x = net.relu(net.conv(net.input, 64, 3, stride=2))
     for stage in (((16, 64),) * 2, ((32, 128),) * 2, ((48, 192),) * 2 + ((64, 256),) * 2):
         x = net.max_pool(x, 3, 2)
@@ -19,7 +19,7 @@ def squeezenet() -> Network:
     return net
 
 
-def _fire(net: Network, x: Value, squeeze: int, expand: int) -> Value:
+def _fire(net: NetworkBuilder, x: Value, squeeze: int, expand: int) -> Value:
     x = net.relu(net.conv(x, squeeze, 1))
     point = net.relu(net.conv(x, expand, 1))
     square = net.relu(net.conv(x, expand, 3, padding=1))

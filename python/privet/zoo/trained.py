@@ -5,20 +5,20 @@ from __future__ import annotations
 from .bert import classifier
 from .gpt import cached, gpt
 from .graph import Value
-from .network import Network
+from .network import NetworkBuilder
 from .perceptron import perceptron
 from .transformer import Transformer
 from .vit import vit
 
 
-def breast_mlp() -> Network:
+def breast_mlp() -> NetworkBuilder:
     """Breast cancer: standardised features 30-64-32-2."""
     return perceptron("breast-mlp", like="breast")
 
 
-def digits_cnn() -> Network:
+def digits_cnn() -> NetworkBuilder:
     """Digits: four batch-normalised 3x3 convolutions, one residual block, one dense layer."""
-    net = Network("digits-cnn", (1, 1, 8, 8), moment=1 / 3)
+    net = NetworkBuilder("digits-cnn", (1, 1, 8, 8), moment=1 / 3)
     x = net.relu(_normed(net, net.input, 16))
     branch = _normed(net, net.relu(_normed(net, x, 16)), 16)
     x = net.max_pool(net.relu(net.add(branch, x)), 2, 2)
@@ -67,15 +67,15 @@ SMOOTH = ("square", "sigmoid", "tanh", "softplus", "erf", "gelu", "silu")
 """The activations of `digits_smooth`: those that suite `ckks` computes."""
 
 
-def digits_smooth(activation: str) -> Network:
+def digits_smooth(activation: str) -> NetworkBuilder:
     """Digits: one 3x3 convolution of stride 2, a smooth activation, one dense layer."""
-    net = Network(f"digits-{activation}", (1, 1, 8, 8), moment=1 / 3)
+    net = NetworkBuilder(f"digits-{activation}", (1, 1, 8, 8), moment=1 / 3)
     x = net.conv(net.input, 12, 3, stride=2, padding=1)
     net.finish(net.dense(net.flatten(_smooth(net, x, activation)), 10))
     return net
 
 
-def _smooth(net: Network, x: Value, activation: str) -> Value:
+def _smooth(net: NetworkBuilder, x: Value, activation: str) -> Value:
     if activation == "square":
         return net.square(x)
     if activation == "silu":
@@ -90,5 +90,5 @@ def _smooth(net: Network, x: Value, activation: str) -> Value:
     return net.node("Mul", [gated, net.constant("gelu.half", 0.5)], x.shape, signed=0.5)
 
 
-def _normed(net: Network, x: Value, channels: int) -> Value:
+def _normed(net: NetworkBuilder, x: Value, channels: int) -> Value:
     return net.batch_norm(net.conv(x, channels, 3, padding=1, bias=False))

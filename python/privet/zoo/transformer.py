@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .graph import Array, Graph, Normal, Uniform, Value
+from .graph import Array, GraphBuilder, Normal, Uniform, Value
 
 FORBIDDEN = -1e9
 """What is added to the score of a token that another must not see."""
@@ -39,7 +39,7 @@ class Cache:
     mask: Value
 
 
-class Transformer(Graph):
+class Transformer(GraphBuilder):
     """A graph that grows layer by layer, each named by its place."""
 
     def embed(self, ids: Value, vocabulary: int, width: int, label: str = "tokens") -> Value:

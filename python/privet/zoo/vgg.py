@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from .graph import Value
-from .network import Network
+from .network import NetworkBuilder
 
 CHANNELS = (64, 128, 256, 512, 512)
 CONVOLUTIONS = {13: (2, 2, 2, 2, 2), 16: (2, 2, 3, 3, 3), 19: (2, 2, 4, 4, 4)}
 
 
-def vgg16() -> Network:
+def vgg16() -> NetworkBuilder:
     """ImageNet: thirteen convolutions with biases and three dense layers."""
-    net = Network("vgg16", (1, 3, 224, 224), moment=1 / 3)
+    net = NetworkBuilder("vgg16", (1, 3, 224, 224), moment=1 / 3)
     x = net.flatten(_blocks(net, 16, batch_norm=False))
     for features in (4096, 4096):
         x = net.relu(net.dense(x, features))
@@ -19,15 +19,15 @@ def vgg16() -> Network:
     return net
 
 
-def vgg_cifar(depth: int) -> Network:
+def vgg_cifar(depth: int) -> NetworkBuilder:
     """CIFAR-10: batch-normalised convolutions and one dense layer; `depth` is 13, 16 or 19."""
-    net = Network(f"vgg{depth}-cifar", (1, 3, 32, 32), moment=1 / 3)
+    net = NetworkBuilder(f"vgg{depth}-cifar", (1, 3, 32, 32), moment=1 / 3)
     x = net.flatten(_blocks(net, depth, batch_norm=True))
     net.finish(net.dense(x, 10))
     return net
 
 
-def _blocks(net: Network, depth: int, *, batch_norm: bool) -> Value:
+def _blocks(net: NetworkBuilder, depth: int, *, batch_norm: bool) -> Value:
     x = net.input
     for channels, convolutions in zip(CHANNELS, CONVOLUTIONS[depth], strict=True):
         for _ in range(convolutions):

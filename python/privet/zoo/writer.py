@@ -14,7 +14,7 @@ from pathlib import Path
 import numpy as np
 from onnx import GraphProto, ModelProto, OperatorSetIdProto, TensorProto, helper
 
-from .graph import Array, Fixed, Graph, Weight
+from .graph import Array, Fixed, GraphBuilder, Weight
 
 OPSET = 17
 IR_VERSION = 8
@@ -27,7 +27,7 @@ _GRAPH_INITIALIZER = 5 << 3 | 2
 _TENSOR_RAW_DATA = 9 << 3 | 2
 
 
-def write(graph: Graph, path: Path, values: Callable[[Weight], Array]) -> None:
+def write(graph: GraphBuilder, path: Path, values: Callable[[Weight], Array]) -> None:
     """Write `graph` to `path`, asking `values` for each weight's elements in turn. Raises
     `ValueError` if a weight's elements have another shape or type than declared, or if the file
     would exceed what protobuf can hold."""
@@ -59,7 +59,7 @@ def _model() -> ModelProto:
     )
 
 
-def _skeleton(graph: Graph) -> GraphProto:
+def _skeleton(graph: GraphBuilder) -> GraphProto:
     inputs = [
         helper.make_tensor_value_info(
             end.name, TensorProto.INT64 if ids else TensorProto.FLOAT, end.shape

@@ -11,11 +11,11 @@ from typer.testing import CliRunner
 
 from privet.cli import app
 from privet.errors import Misuse
-from privet.planner.key_pool import Load, poisson, simulate, smallest_pool
+from privet.planner.key_pool import PoolLoad, poisson, simulate, smallest_pool
 
 
 def test_the_delays_of_a_pool_that_runs_dry_are_those_by_hand() -> None:
-    outcome = simulate([0.0, 0.0, 0.0], Load(online=1.0, offline=10.0), 2)
+    outcome = simulate([0.0, 0.0, 0.0], PoolLoad(online=1.0, offline=10.0), 2)
     # Two material entries lie ready; the third is ordered as the first is taken, at time 0.
     assert outcome.latencies == (1.0, 2.0, 11.0)
     assert outcome.waits == (0.0, 1.0, 10.0)
@@ -23,13 +23,13 @@ def test_the_delays_of_a_pool_that_runs_dry_are_those_by_hand() -> None:
 
 
 def test_without_a_pool_every_job_waits_for_its_entry() -> None:
-    outcome = simulate([0.0, 100.0], Load(online=1.0, offline=10.0), 0)
+    outcome = simulate([0.0, 100.0], PoolLoad(online=1.0, offline=10.0), 0)
     assert outcome.latencies == (11.0, 11.0)
     assert outcome.empty == 2
 
 
 def test_makers_and_servers_work_side_by_side() -> None:
-    outcome = simulate([0.0, 0.0], Load(online=1.0, offline=10.0, servers=2, makers=2), 0)
+    outcome = simulate([0.0, 0.0], PoolLoad(online=1.0, offline=10.0, servers=2, makers=2), 0)
     assert outcome.latencies == (11.0, 11.0)
 
 
@@ -42,7 +42,7 @@ def test_poisson_arrivals_have_their_rate() -> None:
 def test_the_papers_keys_run_out() -> None:
     """200 jobs of 128 samples, ten seconds apart; 0.4 samples/s with both phases, 6 online."""
     online, total = 128 / 6.0, 128 / 0.4
-    load = Load(online, total - online)
+    load = PoolLoad(online, total - online)
     jobs = poisson(200, 10.0)
     enough = simulate(jobs, load, 200)
     assert enough.empty == 0
@@ -52,7 +52,7 @@ def test_the_papers_keys_run_out() -> None:
 
 
 def test_the_smallest_pool_is_found() -> None:
-    load, jobs = Load(online=0.1, offline=5.0), poisson(500, 10.0)
+    load, jobs = PoolLoad(online=0.1, offline=5.0), poisson(500, 10.0)
     pool = smallest_pool(jobs, load, 0.5)
     assert pool is not None
     assert pool.size > 0
@@ -62,7 +62,7 @@ def test_the_smallest_pool_is_found() -> None:
 
 def test_a_trace_runs_forward() -> None:
     with pytest.raises(Misuse):
-        simulate([1.0, 0.0], Load(1.0, 1.0), 1)
+        simulate([1.0, 0.0], PoolLoad(1.0, 1.0), 1)
 
 
 def test_a_trace_takes_the_place_of_poisson(record: MakeRecord, tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ from privet.planner.network import parse_network
 from privet.planner.record import read_record, read_records
 from privet.planner.setting import ALL, setting_named, settings
 from privet.research.report import standard
-from privet.research.report.standard import STUDY, Part
+from privet.research.report.standard import STUDY, StudyPart
 from privet.runtime import Link
 from privet.suites import Ckks, Stream
 
@@ -176,7 +176,7 @@ def test_a_cohort_sends_what_is_planned(refreshes: bool, tmp_path: Path) -> None
 
 
 def test_the_standard_study_takes_less_than_an_hour(tmp_path: Path) -> None:
-    def seconds(parts: Sequence[Part]) -> float:
+    def seconds(parts: Sequence[StudyPart]) -> float:
         return sum(
             len(part.models) * len(settings(part.settings)) * len(part.batches)
             * (1 + len(part.links)) * part.seconds
@@ -196,7 +196,7 @@ def test_the_standard_study_takes_less_than_an_hour(tmp_path: Path) -> None:
 def test_a_study_without_models_is_the_standard_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    part = Part(("m1",), ("fss", "ckks"), 6.0, batches=(1, 8), links=("WAN_S",), repeats=3)
+    part = StudyPart(("m1",), ("fss", "ckks"), 6.0, batches=(1, 8), links=("WAN_S",), repeats=3)
     monkeypatch.setattr(standard, "STUDY", replace(STUDY, standard=(part, part)))
     command = ["study", "measure", "-o", str(tmp_path), "--dry-run", "--json"]
     report = json.loads(CliRunner().invoke(app, command).stdout)
@@ -213,9 +213,9 @@ def test_validation_runs_what_the_study_has_over_links(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     parts = (
-        Part(("breast",), ("stream-bfv",), 1.0, links=("1ms,1gbps",)),
-        Part(("breast",), ("fss",), 1.0, links=("1ms,1gbps",)),
-        Part(("breast",), ("gmw",), 1.0),
+        StudyPart(("breast",), ("stream-bfv",), 1.0, links=("1ms,1gbps",)),
+        StudyPart(("breast",), ("fss",), 1.0, links=("1ms,1gbps",)),
+        StudyPart(("breast",), ("gmw",), 1.0),
     )
     monkeypatch.setattr(standard, "STUDY", replace(STUDY, standard=parts))
     command = ["study", "validate", str(tmp_path), "--run", "--suites", "stream-bfv"]

@@ -10,7 +10,7 @@ import onnxruntime
 import pytest
 from numpy.polynomial import Chebyshev
 
-from privet.zoo.graph import Graph
+from privet.zoo.graph import GraphBuilder
 from privet.zoo.initial import draw
 from privet.zoo.polynomial import Interpolant, Reals, silu, softplus
 from privet.zoo.slytherin import DEEP
@@ -31,7 +31,7 @@ def test_the_folded_series_is_the_interpolant(
 @pytest.mark.parametrize("degree", [2, 4, 14, 63])
 def test_the_nodes_compute_the_interpolant(degree: int, tmp_path: Path) -> None:
     interpolant = Interpolant(softplus, degree, 16.0)
-    graph = Graph("act", (1, 301), moment=1.0)
+    graph = GraphBuilder("act", (1, 301), moment=1.0)
     graph.finish(interpolant.append(graph, graph.input), "y")
     path = tmp_path / "act.onnx"
     write(graph, path, lambda weight: draw("act", weight))

@@ -17,7 +17,7 @@ from privet.compiler.compile import compile
 from privet.compiler.executor import execute
 from privet.zoo.bert import classifier, encoder
 from privet.zoo.gpt import gpt, llama, llama_block, small
-from privet.zoo.graph import Graph
+from privet.zoo.graph import GraphBuilder
 from privet.zoo.initial import draw
 from privet.zoo.vit import tiny, vit
 from privet.zoo.writer import write
@@ -43,14 +43,14 @@ CASES = [
 ]
 
 
-def written(graph: Graph, folder: Path) -> onnx.ModelProto:
+def written(graph: GraphBuilder, folder: Path) -> onnx.ModelProto:
     """The graph with random weights as a model."""
     path = folder / f"{graph.name}.onnx"
     write(graph, path, lambda weight: draw(graph.name, weight))
     return onnx.load(path)
 
 
-def drawn(graph: Graph, seed: int) -> dict[str, np.ndarray]:
+def drawn(graph: GraphBuilder, seed: int) -> dict[str, np.ndarray]:
     """A random input: pixels, hidden states or tokens."""
     generator = np.random.default_rng(seed)
     if graph.ids:

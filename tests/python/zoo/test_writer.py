@@ -10,7 +10,7 @@ import pytest
 from onnx import numpy_helper
 
 from privet.zoo import writer
-from privet.zoo.graph import Array, Graph, Normal, Weight
+from privet.zoo.graph import Array, GraphBuilder, Normal, Weight
 from privet.zoo.initial import draw
 from privet.zoo.minionn import m1
 
@@ -37,7 +37,7 @@ def test_a_file_says_what_onnx_would_say(tmp_path: Path) -> None:
     "wrong", [np.zeros((2, 3), np.float64), np.zeros((3, 2), np.float32), np.zeros(6, np.float32)]
 )
 def test_a_weight_of_another_shape_or_type_is_refused(wrong: Array, tmp_path: Path) -> None:
-    graph = Graph("tiny", (1, 3), moment=1.0)
+    graph = GraphBuilder("tiny", (1, 3), moment=1.0)
     graph.weight("w", (2, 3), Normal(1.0))
     with pytest.raises(ValueError, match="w needs float32"):
         writer.write(graph, tmp_path / "tiny.onnx", lambda _: wrong)
@@ -45,7 +45,7 @@ def test_a_weight_of_another_shape_or_type_is_refused(wrong: Array, tmp_path: Pa
 
 
 def test_a_graph_too_large_for_onnx_is_refused_before_a_weight_is_drawn(tmp_path: Path) -> None:
-    graph = Graph("huge", (1, 2**15), moment=1.0)
+    graph = GraphBuilder("huge", (1, 2**15), moment=1.0)
     graph.weight("w", (2**15, 2**14), Normal(1.0))
 
     def never(weight: Weight) -> Array:

@@ -11,7 +11,7 @@ from types import ModuleType
 from privet.errors import Misuse
 from privet.planner import machine
 from privet.research.papers.paper import Grid, Item, Paper
-from privet.research.papers.record import Record
+from privet.research.papers.record import PaperRecord
 from privet.research.papers.workplace import Workplace
 
 
@@ -20,13 +20,13 @@ def module_of(of: Paper) -> ModuleType:
     return import_module(f"{__package__}.{of.name.replace('-', '_')}")
 
 
-def run(of: Paper, item: Item, at: Workplace) -> Record:
+def run(of: Paper, item: Item, at: Workplace) -> PaperRecord:
     """Runs an item. Raises `Misuse` if it cannot run here, with the reason."""
     if item.absent:
         raise Misuse(f"{of.name} {item.name} has no figures here: {item.absent}")
     began = time.monotonic()
     grid: Grid = getattr(module_of(of), item.name.replace("-", "_"))(at)
-    return Record(
+    return PaperRecord(
         grid,
         machine.describe(),
         datetime.now(UTC).isoformat(timespec="seconds"),

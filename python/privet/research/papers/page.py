@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from privet.research.papers.paper import Cell, Grid, Item, Paper
-from privet.research.papers.record import Record, read
+from privet.research.papers.record import PaperRecord, read
 
 
 def page(of: Paper, folder: Path) -> str:
@@ -19,7 +19,7 @@ def page(of: Paper, folder: Path) -> str:
     return "\n".join([*parts, *(section(of, item, read(folder, of, item)) for item in of.items)])
 
 
-def section(of: Paper, item: Item, record: Record | None) -> str:
+def section(of: Paper, item: Item, record: PaperRecord | None) -> str:
     """A table or figure of a paper: what it prints, what ran here, and where they differ."""
     lines = [f"## {item.place}: {item.title}\n"]
     if item.printed.rows:
@@ -37,7 +37,7 @@ def section(of: Paper, item: Item, record: Record | None) -> str:
     return "\n".join(lines)
 
 
-def _origin(record: Record) -> str:
+def _origin(record: PaperRecord) -> str:
     machine = record.machine
     commit = "" if record.commit is None else f", commit {record.commit[:10]}"
     return f"*{machine['cores']} cores of {machine['cpu']}, {record.when[:10]}{commit}.*"

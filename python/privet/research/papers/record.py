@@ -17,7 +17,7 @@ VERSION = 1
 
 
 @dataclass(frozen=True)
-class Record:
+class PaperRecord:
     """What a run of an item found, on which machine, when, from which commit, in how many
     seconds."""
 
@@ -49,7 +49,7 @@ def place(folder: Path, of: Paper, item: Item) -> Path:
     return folder / of.name / f"{item.name}.json"
 
 
-def read(folder: Path, of: Paper, item: Item) -> Record | None:
+def read(folder: Path, of: Paper, item: Item) -> PaperRecord | None:
     """The record of an item; None if it was not run. Raises `Misuse` if the file is no record of
     this version."""
     path = place(folder, of, item)
@@ -60,7 +60,7 @@ def read(folder: Path, of: Paper, item: Item) -> Record | None:
         if (document["format"], document["version"]) != (FORMAT, VERSION):
             raise Misuse(f"{path} is no {FORMAT} of version {VERSION}")
         rows = {name: tuple(row) for name, row in document["rows"].items()}
-        return Record(
+        return PaperRecord(
             Grid(tuple(document["columns"]), rows),
             document["machine"],
             document["when"],

@@ -16,7 +16,13 @@ from privet.research.papers.workplace import Workplace
 from privet.research.simulation import study
 from privet.research.simulation.profile_file import ProfileFile, read
 from privet.research.simulation.record import figures
-from privet.research.simulation.study import NOTICES, PAPERS, RATES, Case, Result
+from privet.research.simulation.study import (
+    NOTICES,
+    PAPERS,
+    RATES,
+    SimulationCase,
+    SimulationResult,
+)
 from privet.research.simulation.workload import WORKLOADS, Traffic
 from privet.runtime import run as run_locally
 from privet.scheduler import Phase
@@ -45,13 +51,13 @@ FASTER = 21.0, 35.0
 DRAWS = 8
 
 
-def _case(at: Workplace, **fields: object) -> Case:
+def _case(at: Workplace, **fields: object) -> SimulationCase:
     workload = fields.pop("workload", "mixed")
-    case = Case(read("paper"), SMALL if at.quick else str(workload), jobs_per_model=1)
+    case = SimulationCase(read("paper"), SMALL if at.quick else str(workload), jobs_per_model=1)
     return replace(case, **fields)  # type: ignore[arg-type]
 
 
-def _compare(cases: Iterable[Case]) -> list[Result]:
+def _compare(cases: Iterable[SimulationCase]) -> list[SimulationResult]:
     return list(study.compare(cases))
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from privet.planner.network import Network
-from privet.planner.predict import Parts, Prediction
+from privet.planner.predict import Prediction, TimeParts
 
 
 @dataclass(frozen=True)
@@ -90,7 +90,7 @@ def carried(prediction: Prediction) -> float:
     return CARRIED * (record.offline.bytes + record.online.bytes)
 
 
-def _phase(parts: Parts, network: Network, machines: int) -> Energy:
+def _phase(parts: TimeParts, network: Network, machines: int) -> Energy:
     """Hidden time counts as computing: a machine that does both draws the power of computing."""
     return Energy(
         machines * parts.computing * COMPUTING.watts,

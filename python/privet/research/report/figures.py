@@ -75,7 +75,7 @@ def pools(record: Record) -> list[Row]:
     average when half of the time to make a material entry has passed, so that a small pool runs
     empty."""
     cost = predict(record, PRESETS["WAN_S"])
-    load = key_pool.Load(cost.online.seconds, cost.offline.seconds)
+    load = key_pool.PoolLoad(cost.online.seconds, cost.offline.seconds)
     interval = max(cost.online.seconds * 1.2, cost.offline.seconds / 2)
     arrivals = key_pool.poisson(JOBS, interval)
     return [

@@ -12,7 +12,7 @@ import altair as alt
 from privet.errors import Misuse
 from privet.planner.prices import Prices
 from privet.planner.record import Record
-from privet.research.page import Column, Page, columns
+from privet.research.page import Page, TableColumn, columns
 from privet.research.report import figures, tables
 from privet.research.report.charts import drawings
 from privet.research.report.findings import findings
@@ -81,9 +81,9 @@ def _cite(page: Page, records: Sequence[Record], prices: Prices) -> None:
 
 def _tables(
     records: Sequence[Record], prices: Prices
-) -> list[tuple[str, str, Sequence[Column], list[Row]]]:
+) -> list[tuple[str, str, Sequence[TableColumn], list[Row]]]:
     predicted = tables.predicted(records, prices)
-    tables_of: list[tuple[str, str, Sequence[Column], list[Row]]] = [
+    tables_of: list[tuple[str, str, Sequence[TableColumn], list[Row]]] = [
         ("measured", "Measured", MEASURED, tables.measured(records)),
         ("latency", "Latency, money and energy on the paper's networks", LATENCY, predicted),
         ("throughput", "Throughput on the paper's networks", THROUGHPUT, predicted),

@@ -19,7 +19,7 @@ from privet.planner.setting import settings
 
 
 @dataclass(frozen=True)
-class Part:
+class StudyPart:
     """Every one of `models` under every one of `settings` for every one of `batches`, on the
     loopback and over `links`; a case, all `repeats` of it, takes about `seconds` on two cores."""
 
@@ -40,8 +40,8 @@ class Study:
     apart: tuple[str, ...]
     input_ranges: Mapping[str, tuple[float, float]]
     contexts: Mapping[str, int]
-    standard: tuple[Part, ...]
-    further: tuple[Part, ...]
+    standard: tuple[StudyPart, ...]
+    further: tuple[StudyPart, ...]
 
 
 def _frozen(value: Any) -> Any:
@@ -54,7 +54,7 @@ def _frozen(value: Any) -> Any:
 def _read() -> Study:
     document = _frozen(tomllib.loads(files(__package__).joinpath("data/study.toml").read_text()))
     parts: dict[str, Any] = {
-        name: tuple(Part(**fields) for fields in document.pop(name))
+        name: tuple(StudyPart(**fields) for fields in document.pop(name))
         for name in ("standard", "further")
     }
     return Study(**document, **parts)
@@ -86,7 +86,7 @@ def validation_cases(folder: Path, suites: Sequence[str] = ()) -> list[Case]:
     ]
 
 
-def _cases(part: Part, folder: Path, repeats: int) -> Sequence[Case]:
+def _cases(part: StudyPart, folder: Path, repeats: int) -> Sequence[Case]:
     return [
         case
         for name, model in zip(part.models, find_models(part.models, folder), strict=True)

@@ -33,7 +33,7 @@ class Comparison:
 
 
 @dataclass(frozen=True)
-class Errors:
+class PredictionErrors:
     """Absolute relative errors of `count` comparisons: median and 95th percentile."""
 
     count: int
@@ -76,17 +76,17 @@ def compare(records: Iterable[Record]) -> list[Comparison]:
     return comparisons
 
 
-def errors(comparisons: Sequence[Comparison]) -> Errors | None:
+def errors(comparisons: Sequence[Comparison]) -> PredictionErrors | None:
     """Median and 95th percentile; None of nothing."""
     sizes = sorted(abs(comparison.error) for comparison in comparisons)
     if not sizes:
         return None
     last = sizes[-1]
     high = statistics.quantiles(sizes, n=20, method="inclusive")[-1] if len(sizes) > 1 else last
-    return Errors(len(sizes), statistics.median(sizes), high)
+    return PredictionErrors(len(sizes), statistics.median(sizes), high)
 
 
-def by_suite(comparisons: Sequence[Comparison]) -> list[tuple[str, str, Errors]]:
+def by_suite(comparisons: Sequence[Comparison]) -> list[tuple[str, str, PredictionErrors]]:
     """Errors of each suite and phase; the settings that the study tells apart count as suites."""
 
     def group(run: Comparison) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from privet.research.simulation.audit import Audit
-from privet.research.simulation.record import InputRecord, JobRecord, Record
+from privet.research.simulation.record import InputRecord, JobRecord, SimulationRecord
 from privet.research.simulation.workload import Arrival
 from privet.scheduler import (
     Ended,
@@ -68,9 +68,9 @@ class Clock:
         self._ends: list[tuple[float, str]] = []
         self._started: dict[str, tuple[float, Start]] = {}
         self._arrived: dict[str, float] = {}
-        self._record = Record(policy.name, setup.cores)
+        self._record = SimulationRecord(policy.name, setup.cores)
 
-    def run(self, arrivals: Iterable[Arrival]) -> Record:
+    def run(self, arrivals: Iterable[Arrival]) -> SimulationRecord:
         """Submits all, then drains; until everything has ended."""
         waiting = list(arrivals)[::-1]
         for client in sorted({arrival.submission.client for arrival in waiting}):
@@ -157,13 +157,13 @@ class Clock:
 
 def sequential(
     machine: Machine, truth: Profiles, arrivals: Sequence[Arrival], jitter: float, seed: int
-) -> Record:
+) -> SimulationRecord:
     """Runs the requests of `arrivals` (notices mean nothing here) one by one.
 
     `truth` says what jobs take, `jitter` by which share of it at most each differs.
     """
     chance = random.Random(f"jitter {seed}")
-    record = Record("sequential", machine.cores)
+    record = SimulationRecord("sequential", machine.cores)
     cores = tuple(range(machine.cores))
     now = 0.0
     for arrival in arrivals:

@@ -43,7 +43,7 @@ class InputRecord:
 
 
 @dataclass
-class Record:
+class SimulationRecord:
     """A run of `policy` on `cores` cores in all."""
 
     policy: str
@@ -75,7 +75,7 @@ class Figures:
     ended: Mapping[str, int]
 
 
-def figures(record: Record) -> Figures:
+def figures(record: SimulationRecord) -> Figures:
     """The figures of a run in which at least one input was inferred."""
     delays, waits = [], []
     by_model: dict[str, list[float]] = {}

@@ -11,8 +11,15 @@ from typing import Any
 import altair as alt
 
 from privet.research.page import Page, cell, columns
-from privet.research.simulation.record import Record
-from privet.research.simulation.study import Case, Point, Result, compare, points, table_two
+from privet.research.simulation.record import SimulationRecord
+from privet.research.simulation.study import (
+    Point,
+    SimulationCase,
+    SimulationResult,
+    compare,
+    points,
+    table_two,
+)
 from privet.scheduler import Phase
 
 LEGEND = {"predicted": "simulated", "paper": "the paper's"}
@@ -28,7 +35,7 @@ COLUMNS = (
 )
 
 
-def write(folder: Path, case: Case, sweep: bool) -> list[Result]:
+def write(folder: Path, case: SimulationCase, sweep: bool) -> list[SimulationResult]:
     """Runs the cases of the paper's table, and the sweeps if asked, and writes the report of them
     into `folder`, with every job of the busiest run. The results of the table."""
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,7 +51,9 @@ def write(folder: Path, case: Case, sweep: bool) -> list[Result]:
 
 
 def _content(
-    case: Case, table: Sequence[Result], swept: Sequence[tuple[Point, Result]]
+    case: SimulationCase,
+    table: Sequence[SimulationResult],
+    swept: Sequence[tuple[Point, SimulationResult]],
 ) -> dict[str, Any]:
     return {
         "profile": {"name": case.profile.name, "source": case.profile.source},
@@ -60,7 +69,7 @@ def _content(
 
 
 def draw(
-    table: Sequence[Result], swept: Sequence[tuple[Point, Result]] = ()
+    table: Sequence[SimulationResult], swept: Sequence[tuple[Point, SimulationResult]] = ()
 ) -> dict[str, alt.TopLevelMixin]:
     """The pictures of a report, by name."""
     pictures: dict[str, alt.TopLevelMixin] = {
@@ -79,17 +88,21 @@ def draw(
     return pictures
 
 
-def _busiest(table: Sequence[Result]) -> Result:
+def _busiest(table: Sequence[SimulationResult]) -> SimulationResult:
     return max(table, key=lambda result: result.figures.utilisation)
 
 
-def _timeline(result: Result) -> dict[str, Any]:
+def _timeline(result: SimulationResult) -> dict[str, Any]:
     """Every job of a run with its machine, cores and times in seconds."""
     row = rows([result])[0]
     return {"run": row, "jobs": [vars(job) for job in result.record.jobs]}
 
 
-def page(case: Case, table: Sequence[Result], pictures: Mapping[str, alt.TopLevelMixin]) -> str:
+def page(
+    case: SimulationCase,
+    table: Sequence[SimulationResult],
+    pictures: Mapping[str, alt.TopLevelMixin],
+) -> str:
     """The page of results and of their pictures, by name."""
     result_page, remaining = (
         Page("Simulated scheduling of private inference", LEGEND),
@@ -123,7 +136,7 @@ CAPTIONS = {
 }
 
 
-def findings(table: Sequence[Result]) -> list[tuple[str, str]]:
+def findings(table: Sequence[SimulationResult]) -> list[tuple[str, str]]:
     """What the runs say, each with the name of its picture: how much sooner requests are answered
     than one after the other, which knows no notices either; how far that is from the paper, how
     busy cores are."""
@@ -170,7 +183,7 @@ def _data(values: list[dict[str, Any]]) -> alt.InlineData:
     return alt.InlineData(values=values)
 
 
-def rows(results: Sequence[Result]) -> list[dict[str, Any]]:
+def rows(results: Sequence[SimulationResult]) -> list[dict[str, Any]]:
     """One flat row for each result; times in seconds."""
     return [
         {
@@ -196,7 +209,7 @@ def rows(results: Sequence[Result]) -> list[dict[str, Any]]:
 
 
 def lines(
-    results: Sequence[tuple[float, Result]], sweep: str, measure: str, title: str
+    results: Sequence[tuple[float, SimulationResult]], sweep: str, measure: str, title: str
 ) -> alt.Chart:
     """`measure` of the policies over a swept axis, on a logarithmic scale."""
     values = [
@@ -216,7 +229,7 @@ def lines(
     return chart
 
 
-def beside_paper(results: Sequence[Result], workload: str) -> alt.TopLevelMixin:
+def beside_paper(results: Sequence[SimulationResult], workload: str) -> alt.TopLevelMixin:
     """Delay by policy and rate: dots, with the paper's as diamonds and the baseline's as dashes."""
     values = [
         {**row, "label": f"{row['rate']:g}/s, {row['notices']:.0%} notices"}
@@ -247,7 +260,7 @@ def beside_paper(results: Sequence[Result], workload: str) -> alt.TopLevelMixin:
     return by_load
 
 
-def delays(record: Record, steps: int = 20) -> list[dict[str, float]]:
+def delays(record: SimulationRecord, steps: int = 20) -> list[dict[str, float]]:
     """Mean delay of the requests that arrived in each of `steps` equal spans of a run in which any
     did; in seconds."""
     last = max(entry.arrival for entry in record.inputs)
@@ -261,7 +274,7 @@ def delays(record: Record, steps: int = 20) -> list[dict[str, float]]:
     ]
 
 
-def latency(record: Record) -> alt.TopLevelMixin:
+def latency(record: SimulationRecord) -> alt.TopLevelMixin:
     """The delay of each request by the time of its arrival, and the mean over time."""
     values = [
         {"arrival": entry.arrival, "delay": entry.end - entry.arrival, "model": entry.model}
@@ -283,7 +296,7 @@ def latency(record: Record) -> alt.TopLevelMixin:
     return layers
 
 
-def timeline(record: Record, limit: int = 100) -> alt.TopLevelMixin:
+def timeline(record: SimulationRecord, limit: int = 100) -> alt.TopLevelMixin:
     """T_pre and T_on on each core until the first `limit` requests are served (the paper's
     Figure 5)."""
     first = sorted(record.inputs, key=lambda entry: entry.arrival)[:limit]

@@ -12,7 +12,7 @@ from privet.errors import InputError
 from privet.research.simulation import published
 from privet.research.simulation.clock import Clock, Setup, sequential
 from privet.research.simulation.profile_file import ProfileFile
-from privet.research.simulation.record import Figures, Record, figures
+from privet.research.simulation.record import Figures, SimulationRecord, figures
 from privet.research.simulation.workload import WORKLOADS, Arrival, Traffic, arrivals, requests
 from privet.scheduler import GIB, Limits, Machine, Phase, named
 
@@ -24,7 +24,7 @@ OURS = ("ahead+priority", "shared+priority", "shared+ahead+urgent")
 
 
 @dataclass(frozen=True)
-class Case:
+class SimulationCase:
     """What to simulate. `memory` in bytes for each of `machines`, as are `cores`."""
 
     profile: ProfileFile
@@ -41,7 +41,9 @@ class Case:
     jitter: float = 0.05
     seed: int = 1
 
-    def with_policies(self, policies: Iterable[str], shares: Sequence[float]) -> Iterator[Case]:
+    def with_policies(
+        self, policies: Iterable[str], shares: Sequence[float]
+    ) -> Iterator[SimulationCase]:
         """The same with each policy and each share of notices."""
         for policy in policies:
             for notices in shares:
@@ -50,13 +52,13 @@ class Case:
 
 
 @dataclass(frozen=True)
-class Result:
+class SimulationResult:
     """What a case gave; `baseline` is the sequential run of the same requests on one machine."""
 
-    case: Case
+    case: SimulationCase
     figures: Figures
     baseline: Figures
-    record: Record
+    record: SimulationRecord
 
     @property
     def label(self) -> str:
@@ -70,7 +72,7 @@ class Result:
         return self.baseline.makespan / self.figures.makespan
 
     @property
-    def paper(self) -> published.Row | None:
+    def paper(self) -> published.PublishedRow | None:
         """The paper's row for this case, if there is one."""
         case = self.case
         if case.profile.name != "paper" or case.machines > 1:
@@ -86,7 +88,7 @@ class Result:
         return row.delay_noticed if notices else row.delay
 
 
-def suites_of(case: Case) -> list[str]:
+def suites_of(case: SimulationCase) -> list[str]:
     """The suites that requests take in turn at random: as given, or all that have every model.
     Raises `InputError` if the profile lacks a model of the workload."""
     model_names = set(requests(case.workload))
@@ -104,7 +106,7 @@ def suites_of(case: Case) -> list[str]:
     return suites
 
 
-def simulate(case: Case, model: str | None = None) -> Record:
+def simulate(case: SimulationCase, model: str | None = None) -> SimulationRecord:
     """Runs a case, or what asks for one model; every decision is audited."""
     machines = [Machine(f"m{n}", case.cores, case.memory) for n in range(case.machines)]
     limits = Limits(jobs_per_model=case.jobs_per_model, in_line=case.in_line)
@@ -117,14 +119,14 @@ def simulate(case: Case, model: str | None = None) -> Record:
     return Clock(setup, named(case.policy, case.beta)).run(submissions)
 
 
-def partitioned(case: Case) -> list[Record]:
+def partitioned(case: SimulationCase) -> list[SimulationRecord]:
     """A record for each model whose requests have a fixed part of the cores and memory alone."""
     models = requests(case.workload)
     part = replace(case, cores=case.cores // len(models), memory=case.memory // len(models))
     return [simulate(part, model) for model in models]
 
 
-def baseline(case: Case) -> Record:
+def baseline(case: SimulationCase) -> SimulationRecord:
     """The sequential run of the same requests on one machine."""
     machine = Machine("m0", case.cores, case.memory)
     traffic = replace(case.traffic, notices=0.0)
@@ -132,11 +134,11 @@ def baseline(case: Case) -> Record:
     return sequential(machine, case.profile.profiles(), submissions, case.jitter, case.seed)
 
 
-def _arrivals(case: Case, traffic: Traffic) -> list[Arrival]:
+def _arrivals(case: SimulationCase, traffic: Traffic) -> list[Arrival]:
     return arrivals(requests(case.workload), suites_of(case), traffic, case.seed)
 
 
-def compare(cases: Iterable[Case]) -> Iterator[Result]:
+def compare(cases: Iterable[SimulationCase]) -> Iterator[SimulationResult]:
     """Runs each case, and the baseline once for each set of requests."""
     baselines: dict[object, Figures] = {}
     for case in cases:
@@ -145,10 +147,10 @@ def compare(cases: Iterable[Case]) -> Iterator[Result]:
         if key not in baselines:
             baselines[key] = figures(baseline(case))
         record = simulate(case)
-        yield Result(case, figures(record), baselines[key], record)
+        yield SimulationResult(case, figures(record), baselines[key], record)
 
 
-def table_two(case: Case) -> Iterator[Case]:
+def table_two(case: SimulationCase) -> Iterator[SimulationCase]:
     """The cases of the paper's Table 2, and the same for our policies. The paper's policies stand
     there twice: with one job of a model at a time too, which it says it keeps to."""
     for workload in WORKLOADS:
@@ -173,10 +175,10 @@ class Point:
 
     sweep: str
     x: float
-    case: Case
+    case: SimulationCase
 
 
-def points(case: Case) -> Iterator[Point]:
+def points(case: SimulationCase) -> Iterator[Point]:
     """Sweeps over rates, notices and machines with each policy, and over beta.
 
     Beta and machines only matter when jobs wait: they are swept at twice the rate of `case`.

@@ -136,7 +136,7 @@ STEP = 0.01
 
 
 @dataclass(frozen=True)
-class Row:
+class LeakageRow:
     """A line of Table VI: tensors of about `2^exponent` elements, how many, and their mean distance
     correlation, here and in the paper."""
 
@@ -146,7 +146,7 @@ class Row:
     paper: float | None
 
 
-def correlations(compiled: Compiled, samples: Sequence[list[Array] | None]) -> list[Row]:
+def correlations(compiled: Compiled, samples: Sequence[list[Array] | None]) -> list[LeakageRow]:
     """Distance correlations of every tensor that is permuted, for each sample (None: a random
     one), with orders as the protocol draws them."""
     stages = Stages(compiled.program.to_public_bytes(), PAILLIER)
@@ -171,7 +171,7 @@ def correlations(compiled: Compiled, samples: Sequence[list[Array] | None]) -> l
         inputs = random_inputs(compiled.program, None, seed) if sample is None else sample
         execute(compiled.program, compiled.weights, inputs, observe=see)
     return [
-        Row(key, len(values), float(np.mean(values)), published(key))
+        LeakageRow(key, len(values), float(np.mean(values)), published(key))
         for key, values in sorted(dcors.items())
     ]
 

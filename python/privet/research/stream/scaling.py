@@ -28,7 +28,7 @@ THRESHOLD = 1e-4
 
 
 @dataclass(frozen=True)
-class Scaling:
+class ParameterScaling:
     """Accuracies by decimals, from 0 up to what was chosen, and of the model itself."""
 
     accuracies: tuple[float, ...]
@@ -55,7 +55,7 @@ def choose(
     labels: Array | None = None,
     *,
     threshold: float = THRESHOLD,
-) -> Scaling:
+) -> ParameterScaling:
     """The scaling of a model by its accuracy on `samples` (each with an array for each input).
 
     Without `labels`, accuracy is how often a rounded model agrees with the model itself.
@@ -72,7 +72,7 @@ def choose(
         accuracies.append(accuracy(predict(rounded(model, decimals), samples), truth))
         if abs(accuracies[-1] - original) < threshold:
             break
-    return Scaling(tuple(accuracies), original)
+    return ParameterScaling(tuple(accuracies), original)
 
 
 def rounded(model: onnx.ModelProto, decimals: int) -> onnx.ModelProto:

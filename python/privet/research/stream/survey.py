@@ -17,7 +17,7 @@ import onnx
 from privet import keys
 from privet.compiler.compile import compile
 from privet.errors import InputError, Misuse
-from privet.research.stream.scaling import Scaling, choose
+from privet.research.stream.scaling import ParameterScaling, choose
 from privet.runtime.credentials import Credentials
 from privet.stream.allocation import OBJECTIVES, Allocation, Server, Side, allocate
 from privet.stream.cipher import Cipher
@@ -63,7 +63,7 @@ def survey(
     return stages, allocations, measure_material(public, private) if cipher.masked else None
 
 
-def scaling_of(model: Path, calibration: Path) -> Scaling:
+def scaling_of(model: Path, calibration: Path) -> ParameterScaling:
     """The scaling of a model with one input, by the samples and labels in a file. Raises
     `InputError` if the file has no samples."""
     source = onnx.load(model)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from privet.suites.text import Grid, size
+from privet.suites.text import TextGrid, size
 
 
 def parameters(plan: Mapping[str, Any], program_hash: str) -> tuple[str, str]:
@@ -23,7 +23,7 @@ def parameters(plan: Mapping[str, Any], program_hash: str) -> tuple[str, str]:
     )
 
 
-def packing(plan: Mapping[str, Any]) -> tuple[Grid | str, ...]:
+def packing(plan: Mapping[str, Any]) -> tuple[TextGrid | str, ...]:
     """How each layer is packed and computed, and what that takes."""
     refreshed = plan["refreshes"] > 0
     counts = ("ciphertexts", "level", "products", "rotations")
@@ -36,7 +36,7 @@ def packing(plan: Mapping[str, Any]) -> tuple[Grid | str, ...]:
         for layer in plan["layers"]
     )
     last = ("refreshed",) if refreshed else ()
-    facts: list[Grid | str] = [Grid(("layer", "computes", "packing"), counts, rows, last)]
+    facts: list[TextGrid | str] = [TextGrid(("layer", "computes", "packing"), counts, rows, last)]
     if refreshed:
         facts.append(
             f"{plan['refreshes']} ciphertexts are refreshed, each from level {plan['floor']}: "

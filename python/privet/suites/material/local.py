@@ -76,7 +76,8 @@ def run_local(
 class Parties:
     """A server of one program, and a dealer if need be: processes that say what they do.
 
-    `common_fields` is what jobs of all parties have in common, `listening` what the server said at first.
+    `common_fields` is what jobs of all parties have in common, `listening` what the server said at
+    first.
     """
 
     server: Popen[str]

@@ -8,7 +8,7 @@ from typing import Any
 
 from privet._native import Link, Plan
 from privet.compiler.program.public import Program
-from privet.suites.text import Grid, over, size
+from privet.suites.text import TextGrid, over, size
 
 
 @dataclass(frozen=True)
@@ -119,9 +119,9 @@ ROWS = (
 
 def account(
     program: Program, cost: Forecast, comparisons: str, link: Link | None, delay: float | None
-) -> tuple[str | Grid, ...]:
+) -> tuple[str | TextGrid, ...]:
     """What an inference takes: correlations, traffic of each party, rounds, and how it compares."""
-    facts: list[str | Grid] = [
+    facts: list[str | TextGrid] = [
         "One inference takes:" if program.batch == 1 else f"A batch of {program.batch} takes:",
         _traffic(cost, program.batch),
     ]
@@ -153,7 +153,7 @@ def _titled(kind: str) -> str:
     return kind.replace("_", " ")
 
 
-def _traffic(cost: Forecast, samples: int) -> Grid:
+def _traffic(cost: Forecast, samples: int) -> TextGrid:
     parties = ("client", "server")
     rows = []
     for title, field in ROWS:
@@ -165,7 +165,7 @@ def _traffic(cost: Forecast, samples: int) -> Grid:
         blank = () if shared or samples == 1 else ("", "")
         rows.append((title, *map(size, counts + per_sample), *blank))
     per_sample_titles = tuple(f"{party}, per sample" for party in parties if samples > 1)
-    return Grid(("",), (*parties, *per_sample_titles), tuple(rows))
+    return TextGrid(("",), (*parties, *per_sample_titles), tuple(rows))
 
 
 def ciphertexts(cost: Forecast) -> tuple[str, ...]:

@@ -13,7 +13,7 @@ from privet.errors import Misuse
 from privet.research.papers import items, swiftsnni
 from privet.research.papers.page import page
 from privet.research.papers.paper import NAMES, Grid, Item, paper
-from privet.research.papers.record import Record, read
+from privet.research.papers.record import PaperRecord, read
 from privet.research.papers.workplace import Workplace
 from privet.research.simulation import profile_file, study
 from privet.research.simulation.record import figures
@@ -77,7 +77,7 @@ def run(at: Workplace, name: str, item: str) -> Grid:
     record = items.run(article, article.item(item), at)
     assert record.grid.rows
     record.write(at.folder, article, article.item(item))
-    assert read(at.folder, article, article.item(item)) == Record(
+    assert read(at.folder, article, article.item(item)) == PaperRecord(
         Grid(record.grid.columns, {k: tuple(v) for k, v in record.grid.rows.items()}),
         record.machine,
         record.when,
@@ -129,7 +129,7 @@ def test_lengths_of_jobs_explain_first_come_first_served() -> None:
     targets = [float(table.cell("mixed, fcfs, 1/s", column) or 0) for column in ("D", "makespan")]
     results = []
     for profile in (swiftsnni._lasting(swiftsnni.IMPLIED), profile_file.read("paper")):
-        case = study.Case(profile, policy="fcfs", traffic=Traffic(1.0), jobs_per_model=1)
+        case = study.SimulationCase(profile, policy="fcfs", traffic=Traffic(1.0), jobs_per_model=1)
         outcome = figures(study.simulate(case))
         results.append([outcome.delay, outcome.makespan])
     assert results[0] == pytest.approx(targets, rel=0.1)

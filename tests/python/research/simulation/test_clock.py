@@ -10,7 +10,14 @@ from privet.research.simulation.clock import Clock, Setup, sequential
 from privet.research.simulation.overhead import measure
 from privet.research.simulation.profile_file import read
 from privet.research.simulation.record import figures
-from privet.research.simulation.study import OURS, PAPERS, Case, baseline, compare, simulate
+from privet.research.simulation.study import (
+    OURS,
+    PAPERS,
+    SimulationCase,
+    baseline,
+    compare,
+    simulate,
+)
 from privet.research.simulation.workload import Arrival, Traffic, arrivals
 from privet.scheduler import (
     GIB,
@@ -102,7 +109,9 @@ def test_a_timeout_kills_what_runs() -> None:
 
 
 def test_the_same_case_gives_the_same_record() -> None:
-    case = Case(read("ours"), "light", "shared+ahead+priority", Traffic(2.0, 0.25, clients=3))
+    case = SimulationCase(
+        read("ours"), "light", "shared+ahead+priority", Traffic(2.0, 0.25, clients=3)
+    )
     first, second = simulate(case), simulate(case)
     assert (first.jobs, first.inputs, first.outcomes) == (
         second.jobs,
@@ -114,7 +123,7 @@ def test_the_same_case_gives_the_same_record() -> None:
 
 @pytest.mark.parametrize("machines", [1, 3])
 def test_more_machines_do_not_break_the_rules(machines: int) -> None:
-    case = Case(read("paper"), "mixed", "shared+ahead+fair", Traffic(3.0, 0.5, clients=5))
+    case = SimulationCase(read("paper"), "mixed", "shared+ahead+fair", Traffic(3.0, 0.5, clients=5))
     record = simulate(replace(case, machines=machines))
     assert set(record.outcomes.values()) == {Outcome.DONE}
     assert len({job.machine for job in record.jobs}) == machines
@@ -123,7 +132,7 @@ def test_more_machines_do_not_break_the_rules(machines: int) -> None:
 def test_the_targets_are_met_and_our_policies_beat_the_papers(summary: list[str]) -> None:
     """Against the sequential baseline at one request a second: makespan 5.4 times shorter,
     throughput 5.6 times, delay 97 % lower."""
-    case = Case(read("paper"), "mixed", traffic=Traffic(1.0))
+    case = SimulationCase(read("paper"), "mixed", traffic=Traffic(1.0))
     results = {
         comparison.case.policy: comparison
         for comparison in compare(case.with_policies([*PAPERS, *OURS], [0.0]))
@@ -144,7 +153,7 @@ def test_the_targets_are_met_and_our_policies_beat_the_papers(summary: list[str]
 
 def test_one_job_of_a_model_at_a_time_gives_about_the_papers_speedup() -> None:
     """The paper names this constraint as its own ("model-batch exclusivity", Section 6)."""
-    case = Case(read("paper"), "light", "fcfs", Traffic(1.0), jobs_per_model=1)
+    case = SimulationCase(read("paper"), "light", "fcfs", Traffic(1.0), jobs_per_model=1)
     (comparison,) = compare([case])
     assert comparison.paper is not None
     assert comparison.paper.speedup is not None
@@ -156,7 +165,7 @@ def test_the_baseline_of_the_paper_fits_a_rate_of_a_quarter() -> None:
     """What the paper's page says of the row that names no rate."""
     delays = []
     for seed in range(8):
-        case = Case(read("paper"), "mixed", traffic=Traffic(0.25), seed=seed)
+        case = SimulationCase(read("paper"), "mixed", traffic=Traffic(0.25), seed=seed)
         delays.append(figures(baseline(case)).delay)
     assert sum(delays) / len(delays) == pytest.approx(2246.09, rel=0.1)
 

@@ -16,7 +16,7 @@ from privet.cli import app
 from privet.errors import InputError, Misuse
 from privet.research.simulation import published, report
 from privet.research.simulation.profile_file import read
-from privet.research.simulation.study import Case, compare
+from privet.research.simulation.study import SimulationCase, compare
 
 
 def run(*options: str) -> str:
@@ -78,7 +78,7 @@ def test_the_papers_table_is_whole() -> None:
 
 
 def test_charts_draw_without_a_browser(tmp_path: Path) -> None:
-    case = Case(read("ours"), "light", "ahead+fcfs")
+    case = SimulationCase(read("ours"), "light", "ahead+fcfs")
     (result,) = compare([case])
     for name, chart in (
         ("timeline", report.timeline(result.record)),
@@ -91,7 +91,7 @@ def test_charts_draw_without_a_browser(tmp_path: Path) -> None:
 
 
 def test_delays_over_time_add_up_to_the_mean() -> None:
-    (result,) = compare([Case(read("ours"), "light", "ahead+fcfs")])
+    (result,) = compare([SimulationCase(read("ours"), "light", "ahead+fcfs")])
     record, steps = result.record, report.delays(result.record, steps=1)
     assert [step["mean"] for step in steps] == [pytest.approx(result.figures.delay)]
     later = report.delays(record)
@@ -116,7 +116,7 @@ def test_findings_compare_with_the_baseline_without_notices() -> None:
 @pytest.mark.browser
 @pytest.mark.parametrize("width", [375, 1280])
 def test_the_page_fits_a_phone_and_a_desk(tmp_path: Path, width: int) -> None:
-    cases = [Case(read("paper"), name, "ahead+fcfs") for name in ("mixed", "light")]
+    cases = [SimulationCase(read("paper"), name, "ahead+fcfs") for name in ("mixed", "light")]
     results = list(compare(cases))
     file = tmp_path / "report.html"
     file.write_text(report.page(cases[0], results, report.draw(results)))
@@ -156,7 +156,7 @@ def test_a_sweep_can_be_printed() -> None:
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 def test_the_report_needs_nothing_else(tmp_path: Path) -> None:
-    report.write(tmp_path / "out", Case(read("paper")), sweep=True)
+    report.write(tmp_path / "out", SimulationCase(read("paper")), sweep=True)
     page = (tmp_path / "out" / "report.html").read_text()
     assert "<script src" not in page
     assert "<link" not in page

@@ -37,7 +37,7 @@ DIGIT = 16.0
 
 
 @dataclass(frozen=True)
-class Case:
+class AccuracyCase:
     """A model's file, inputs `[n, ...]` for it, and their labels `[n]`."""
 
     model: Path
@@ -53,16 +53,18 @@ def table_5(at: Workplace) -> Grid:
     return _accuracies(at, {**_unseen(at), **_user_cases(at, train=False)})
 
 
-def _unseen(at: Workplace) -> dict[str, Case]:
+def _unseen(at: Workplace) -> dict[str, AccuracyCase]:
     """What training of the zoo's models left out, which lies beside them."""
     cases = {}
     for title, name in TRAINED.items():
         archive = np.load(at.trained(f"{name}.npz"))
-        cases[title] = Case(at.trained(f"{name}.onnx"), archive["inputs"], archive["labels"])
+        cases[title] = AccuracyCase(
+            at.trained(f"{name}.onnx"), archive["inputs"], archive["labels"]
+        )
     return cases
 
 
-def _training_cases(at: Workplace) -> dict[str, Case]:
+def _training_cases(at: Workplace) -> dict[str, AccuracyCase]:
     """What the zoo's models were trained on: scikit-learn's samples that were not left out."""
     try:
         from sklearn import datasets
@@ -79,22 +81,22 @@ def _training_cases(at: Workplace) -> dict[str, Case]:
             raise Misuse(f"{name}: {sum(in_training)} samples seen, not {card['trained_on']}")
         inputs = (whole.data[in_training] - card.get("mean", 0.0)) / card.get("std", DIGIT)
         inputs = inputs.astype(np.float32).reshape(-1, *archive["inputs"].shape[1:])
-        cases[title] = Case(at.trained(f"{name}.onnx"), inputs, whole.target[in_training])
+        cases[title] = AccuracyCase(at.trained(f"{name}.onnx"), inputs, whole.target[in_training])
     return cases
 
 
-def _user_cases(at: Workplace, *, train: bool) -> dict[str, Case]:
+def _user_cases(at: Workplace, *, train: bool) -> dict[str, AccuracyCase]:
     """The paper's models of data that the user has."""
     cases = {}
     for title, (name, data) in GIVEN.items():
         model = at.user_model(name, data)
         if model is not None:
             samples = at.user_samples(data, train=train, limit=MOST_SEEN if train else None)
-            cases[title] = Case(model, samples.images, samples.labels)
+            cases[title] = AccuracyCase(model, samples.images, samples.labels)
     return cases
 
 
-def _accuracies(at: Workplace, cases: Mapping[str, Case]) -> Grid:
+def _accuracies(at: Workplace, cases: Mapping[str, AccuracyCase]) -> Grid:
     rows: dict[str, list[Cell]] = {}
     for title, case in cases.items():
         at.report(f"{title}, {len(case.labels):,} samples")

@@ -32,7 +32,7 @@ SIDES: tuple[Side, Side] = ("model", "data")
 
 
 @dataclass
-class Prepared:
+class PreparedModel:
     """A model of the zoo by name: its file, and the folder of its program."""
 
     name: str
@@ -87,15 +87,15 @@ class Prepared:
         return self.compiled.weights.to_private_bytes()
 
 
-def prepare(name: str, folder: Path, cipher: Cipher = PAILLIER) -> Prepared:
+def prepare(name: str, folder: Path, cipher: Cipher = PAILLIER) -> PreparedModel:
     """Builds and compiles a model with seeded weights."""
     path = zoo.build(name, folder)
     compiled = compile(path, input_range=(0, 1), smooth="function")
     compiled.save(folder / name)
-    return Prepared(name, path, folder / name, compiled, cipher)
+    return PreparedModel(name, path, folder / name, compiled, cipher)
 
 
-def measured_models(at: Workplace, *further_names: str) -> list[Prepared]:
+def measured_models(at: Workplace, *further_names: str) -> list[PreparedModel]:
     """The paper's models that stages are measured of; each is compiled and measured once."""
     names = MODELS[:1] if at.quick else (*MODELS, *further_names)
     return [at.once(("stages", name), partial(prepare, name, at.models)) for name in names]

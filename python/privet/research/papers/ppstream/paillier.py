@@ -10,7 +10,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from privet.compiler.compile import compile
 from privet.research.papers.paper import Cell, Grid
-from privet.research.papers.ppstream.models import Prepared, measured_models
+from privet.research.papers.ppstream.models import PreparedModel, measured_models
 from privet.research.papers.workplace import Workplace
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.profile import profile
@@ -56,7 +56,7 @@ def figure_6(at: Workplace) -> Grid:
     return Grid(tuple(f"10^{bits}" for bits in WEIGHT_BITS), rows)
 
 
-def _linear(model: Prepared, bits: int) -> float:
+def _linear(model: PreparedModel, bits: int) -> float:
     compiled = compile(
         onnx.load(model.path), bits=50, weight_scale=bits, input_range=(0, 1), name=model.name
     )

@@ -7,7 +7,7 @@ import time
 from privet.compiler.executor import execute
 from privet.compiler.executor.reference import random_inputs
 from privet.research.papers.paper import Cell, Grid
-from privet.research.papers.ppstream.models import Prepared, measured_models
+from privet.research.papers.ppstream.models import PreparedModel, measured_models
 from privet.research.papers.workplace import Workplace
 from privet.research.stream.leakage import correlations
 from privet.research.stream.simulate import simulate
@@ -32,14 +32,14 @@ def figure_8(at: Workplace) -> Grid:
     return Grid(("in the clear", "one core", *(f"{cores} cores" for cores in CORES)), rows)
 
 
-def _plain(model: Prepared) -> float:
+def _plain(model: PreparedModel) -> float:
     inputs = random_inputs(model.compiled.program, (0, 1))
     began = time.perf_counter()
     execute(model.compiled.program, model.compiled.weights, inputs)
     return time.perf_counter() - began
 
 
-def _simulated(model: Prepared, cores: int) -> float:
+def _simulated(model: PreparedModel, cores: int) -> float:
     """Latency of a single request with cores spread evenly over stages."""
     servers = model.servers(cores)
     assert servers is not None
