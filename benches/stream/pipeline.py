@@ -14,7 +14,7 @@ from privet.compiler.executor.reference import random_inputs
 from privet.compiler.graph.operations import Array
 from privet.research.papers.page import markdown
 from privet.research.papers.ppstream.models import PreparedModel
-from privet.stream.pair import Pair, pair
+from privet.stream.pair import StreamPair, pair
 
 REQUESTS = 32
 
@@ -94,7 +94,7 @@ async def _prepared(model: PreparedModel) -> list[str]:
 
 
 @asynccontextmanager
-async def _pair(model: PreparedModel, ahead: int) -> AsyncIterator[Pair]:
+async def _pair(model: PreparedModel, ahead: int) -> AsyncIterator[StreamPair]:
     with tempfile.TemporaryDirectory() as folder:
         keys.make(Path(folder) / "keys")
         async with pair(

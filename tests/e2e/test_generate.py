@@ -13,7 +13,7 @@ import privet
 from privet.compiler.executor import execute
 from privet.errors import MaterialError, Misuse
 from privet.runtime import Credentials
-from privet.runtime.generate import Sampling, Step, context_of, generate, steps
+from privet.runtime.generate import Sampling, TokenStep, context_of, generate, steps
 from privet.suites import Suite
 
 PROMPT = [3, 1, 4]
@@ -24,7 +24,7 @@ def decoder(tmp_path_factory: pytest.TempPathFactory) -> privet.Compiled:
     return compiled(token_by_token, tmp_path_factory.mktemp("decoder"))
 
 
-def check(decoder: privet.Compiled, steps: list[Step], prompt: list[int]) -> None:
+def check(decoder: privet.Compiled, steps: list[TokenStep], prompt: list[int]) -> None:
     """Panics unless every step has the executor's integers, and the cost of any other step."""
     state, token = None, prompt[0]
     for step in steps:

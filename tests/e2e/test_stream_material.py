@@ -22,9 +22,9 @@ from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
 from privet.runtime import Credentials
 from privet.stream.blinding import MOST_ENTRIES
 from privet.stream.cipher import BFV
-from privet.stream.frames import LARGEST_ENTRY, Kind, Opened, Stocked, Tensor
+from privet.stream.frames import LARGEST_ENTRY, FrameKind, Opened, Stocked, TensorFrame
 from privet.stream.link import Patience
-from privet.stream.pair import Pair, pair
+from privet.stream.pair import StreamPair, pair
 from privet.stream.preprocessing import POLL_SECONDS, PreparingData, PreprocessingAddress, name_of
 from privet.stream.requester import DataProvider
 from privet.stream.worker_pool import LocalPool
@@ -40,14 +40,14 @@ def program(tmp_path: Path) -> tuple[Compiled, Path]:
     return compiled, tmp_path / "program"
 
 
-def overheard(parties: Pair) -> list[bytes]:
+def overheard(parties: StreamPair) -> list[bytes]:
     """What the model provider sends to whom opens a session later: each tensor as a frame."""
     payloads: list[bytes] = []
     for session in parties.model._sessions.values():
         send = session.link.send
 
-        async def tell(kind: Kind, payload: bytes, send=send) -> int:  # type: ignore[no-untyped-def]
-            if kind is Kind.TENSOR:
+        async def tell(kind: FrameKind, payload: bytes, send=send) -> int:  # type: ignore[no-untyped-def]
+            if kind is FrameKind.TENSOR:
                 payloads.append(payload)
             return await send(kind, payload)  # type: ignore[no-any-return]
 
@@ -100,7 +100,7 @@ def test_a_redone_round_sends_nothing_twice(
             await asyncio.gather(*load)
             await ask(parties, compiled, 17)
             assert parties.model.ledger.redone >= 1
-            tensors = [Tensor.parse(payload) for payload in payloads]
+            tensors = [TensorFrame.parse(payload) for payload in payloads]
             places = [(tensor.request, tensor.place) for tensor in tensors]
             assert len(places) == len(set(places)) == 17 * 3
 
@@ -114,7 +114,7 @@ def test_an_entry_is_used_once(program: tuple[Compiled, Path], key_folder: Path)
         async with pair(folder, key_folder, cipher=BFV, patience=QUICK) as parties:
             # Used by the request, and by it alone.
             await ask(parties, compiled, 0)
-            await parties.data.link.send(Kind.OPEN, Opened(2, entry).to_bytes())
+            await parties.data.link.send(FrameKind.OPEN, Opened(2, entry).to_bytes())
             async with asyncio.timeout(20):
                 while parties.model._sessions:
                     await asyncio.sleep(0.05)
@@ -302,7 +302,9 @@ def test_masks_hide_a_request_that_is_asked_again(
             payloads = overheard(parties)
             for _ in range(3):
                 await ask(parties, compiled, 5)
-            first = [tensor.rows for tensor in map(Tensor.parse, payloads) if tensor.place == 0]
+            first = [
+                tensor.rows for tensor in map(TensorFrame.parse, payloads) if tensor.place == 0
+            ]
             assert len(set(first)) == 3
             rows = [np.frombuffer(data, np.uint8).reshape(-1, 5) for data in first]
             common = set(map(bytes, rows[0])) & set(map(bytes, rows[1]))

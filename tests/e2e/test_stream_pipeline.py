@@ -20,9 +20,9 @@ from privet.compiler.executor import execute
 from privet.errors import LinkError, PeerError, PeerMisbehaved
 from privet.runtime import Credentials
 from privet.stream.cipher import BFV, PAILLIER, Cipher
-from privet.stream.frames import NO_SESSION, Header, Hello, Kind, Opened, Tensor, Welcome
+from privet.stream.frames import NO_SESSION, FrameKind, Header, Hello, Opened, TensorFrame, Welcome
 from privet.stream.link import Patience, first, greet, write
-from privet.stream.pair import Pair, pair
+from privet.stream.pair import StreamPair, pair
 from privet.stream.worker_pool import LocalPool
 
 pytestmark = pytest.mark.timeout(240)
@@ -53,7 +53,7 @@ def program(tmp_path: Path) -> tuple[Compiled, Path]:
     return compiled, tmp_path / "program"
 
 
-async def ask(parties: Pair, compiled: Compiled, seed: int) -> None:
+async def ask(parties: StreamPair, compiled: Compiled, seed: int) -> None:
     """One request, whose outputs are the fixed-point executor's."""
     sample = np.random.default_rng(seed).uniform(-1, 1, (1, 6))
     output = await parties.data.integers([sample])
@@ -222,7 +222,7 @@ def test_requests_side_by_side_are_half_as_quick_again_as_one_by_one(
 Attack = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
 
 
-async def strange(parties: Pair, keys_folder: Path, attack: Attack) -> None:
+async def strange(parties: StreamPair, keys_folder: Path, attack: Attack) -> None:
     """A data provider that does as it likes once it is connected."""
     host, port = parties.data.address
     tls = Credentials.from_directory(keys_folder, "client").tls()
@@ -234,7 +234,7 @@ async def strange(parties: Pair, keys_folder: Path, attack: Attack) -> None:
         writer.transport.abort()
 
 
-async def send(writer: asyncio.StreamWriter, kind: Kind, payload: bytes, number: int) -> None:
+async def send(writer: asyncio.StreamWriter, kind: FrameKind, payload: bytes, number: int) -> None:
     await write(writer, Header(kind, len(payload), number, 0), payload, QUICK)
 
 
@@ -262,26 +262,26 @@ def test_strangers_and_false_frames_are_refused(
     async def replays(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await greets(reader, writer, cipher)
         for _ in range(2):
-            await send(writer, Kind.KEY, bytes(9 * 256), 1)
+            await send(writer, FrameKind.KEY, bytes(9 * 256), 1)
         await hangs_up(reader)
 
     async def jumps(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await greets(reader, writer, cipher)
-        await send(writer, Kind.TENSOR, Tensor(1, 0, b"").to_bytes(), 2)
+        await send(writer, FrameKind.TENSOR, TensorFrame(1, 0, b"").to_bytes(), 2)
         await hangs_up(reader)
 
     async def asks_without_a_key(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         await greets(reader, writer, cipher)
-        await send(writer, Kind.OPEN, Opened(1, 0).to_bytes(), 1)
+        await send(writer, FrameKind.OPEN, Opened(1, 0).to_bytes(), 1)
         await hangs_up(reader)
 
     async def sends_what_it_never_opened(
         reader: asyncio.StreamReader, writer: asyncio.StreamWriter
     ) -> None:
         await greets(reader, writer, cipher)
-        await send(writer, Kind.TENSOR, Tensor(1, 0, b"").to_bytes(), 1)
+        await send(writer, FrameKind.TENSOR, TensorFrame(1, 0, b"").to_bytes(), 1)
         await hangs_up(reader)
 
     async def has_another_cipher(
@@ -292,7 +292,7 @@ def test_strangers_and_false_frames_are_refused(
 
     async def asks_too_much(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         await greets(reader, writer, cipher)
-        header = Header(Kind.TENSOR, 1 << 30, 1, 0)
+        header = Header(FrameKind.TENSOR, 1 << 30, 1, 0)
         writer.write(header.to_bytes())
         await hangs_up(reader)
 
@@ -305,9 +305,9 @@ def test_strangers_and_false_frames_are_refused(
             await greet(reader, writer, hello, QUICK)
 
     async def speaks_otherwise(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await send(writer, Kind.HELLO, b"GET / HTTP/1.1 and so on", 0)
+        await send(writer, FrameKind.HELLO, b"GET / HTTP/1.1 and so on", 0)
         header, _ = await first(reader, QUICK)
-        assert header.kind is Kind.REFUSED
+        assert header.kind is FrameKind.REFUSED
 
     async def run() -> None:
         async with pair(folder, key_folder, cipher=cipher, patience=QUICK) as parties:

@@ -28,11 +28,11 @@ from privet.compiler.compile import Compiled
 from privet.compiler.executor import execute
 from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
 from privet.runtime import Credentials
-from privet.runtime.trust import Trust
+from privet.runtime.trust import PeerTrust
 from privet.stream.cipher import BFV, PAILLIER, Cipher
-from privet.stream.frames import Hello, Kind, Successor, Tensor, Welcome
+from privet.stream.frames import FrameKind, Hello, Successor, TensorFrame, Welcome
 from privet.stream.link import Patience, greet
-from privet.stream.pair import Pair, pair
+from privet.stream.pair import StreamPair, pair
 from privet.stream.preprocessing import PreparingData, PreprocessingAddress
 
 __all__ = ["program", "rotation"]
@@ -57,13 +57,13 @@ def put(rotation: Rotation, folder: Path, *trusted: Path) -> None:
     rotation.trust(folder, *trusted)
 
 
-async def reload(parties: Pair) -> None:
+async def reload(parties: StreamPair) -> None:
     """What SIGHUP does at the model provider."""
     parties.tls.reload()
     await parties.model.renew()
 
 
-async def renew(parties: Pair, data_keys: Path) -> None:
+async def renew(parties: StreamPair, data_keys: Path) -> None:
     """What SIGHUP does at the data provider."""
     await parties.data.renew(Credentials.from_directory(data_keys, "client"))
 
@@ -103,7 +103,7 @@ def test_requests_and_material_outlive_certificates_and_authorities(
             assert parties.data.link.connections >= 2
             # No entry was lost, and nothing was sent twice.
             assert parties.data.ledger.spoiled == 0
-            places = [(tensor.request, tensor.place) for tensor in map(Tensor.parse, payloads)]
+            places = [(tensor.request, tensor.place) for tensor in map(TensorFrame.parse, payloads)]
             assert len(places) == len(set(places)) == 40 * 3
 
     asyncio.run(run())
@@ -212,7 +212,7 @@ def test_a_link_that_was_down_goes_to_nobody_whose_authority_is_gone(
             through=through,
         ) as parties:
             if not judges:
-                parties.data._dialler._trust = Trust()
+                parties.data._dialler._trust = PeerTrust()
             is_up = False
             for writer in links:
                 writer.transport.abort()
@@ -315,7 +315,7 @@ def test_a_session_goes_on_with_the_certificate_that_it_named_alone(
                 welcome = await greet(reader, writer, resumes(1), QUICK)
                 assert Welcome.parse(welcome).session == sessions[0]
                 name = bytes.fromhex(rotation.shown(new, "client"))
-                await send(writer, Kind.SUCCESSOR, Successor(name).to_bytes(), 1)
+                await send(writer, FrameKind.SUCCESSOR, Successor(name).to_bytes(), 1)
                 await reader.read(1)
                 await asyncio.sleep(0.5)
 

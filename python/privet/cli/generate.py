@@ -15,7 +15,7 @@ from privet.cli.inputs import read_labels
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
 from privet.runtime.calibration import load_arrays, read_samples
-from privet.runtime.generate import Sampling, Step
+from privet.runtime.generate import Sampling, TokenStep
 from privet.runtime.generate import generate as generate_locally
 from privet.suites.costs import PhaseCost
 
@@ -50,7 +50,7 @@ def generate(
     characters = read_labels(None, model)
     token_ids = _tokens(prompt, characters)
     console = show.make_console()
-    steps: list[Step] = []
+    steps: list[TokenStep] = []
     if not as_json:
         console.print(prompt, end="")
     for step in generate_locally(

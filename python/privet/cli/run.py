@@ -23,7 +23,7 @@ from privet.compiler.graph.input_shapes import InputShapes
 from privet.runtime import Run
 from privet.runtime import run as run_locally
 from privet.runtime.calibration import read_samples
-from privet.runtime.modes import Mode, run_modes
+from privet.runtime.modes import RunMode, run_modes
 
 
 def run(
@@ -156,7 +156,7 @@ def _beside_onnx_runtime(result: Run) -> Text:
     return Text.assemble("The plaintext model (ONNX Runtime) ", verdict, f"{sentence}.")
 
 
-def show_modes(console: Console, runs: Sequence[tuple[Mode, Run | str]], as_json: bool) -> None:
+def show_modes(console: Console, runs: Sequence[tuple[RunMode, Run | str]], as_json: bool) -> None:
     """Prints what each mode promises and took, and why one did not run."""
     if as_json:
         typer.echo(json.dumps([_mode_object(mode, result) for mode, result in runs]))
@@ -195,7 +195,7 @@ def show_modes(console: Console, runs: Sequence[tuple[Mode, Run | str]], as_json
     show.calibration(console, basis)
 
 
-def _mode_object(mode: Mode, result: Run | str) -> dict[str, Any]:
+def _mode_object(mode: RunMode, result: Run | str) -> dict[str, Any]:
     """The run of a mode as `--json` prints it: as of one alone, or `refused` and why."""
     head = {"mode": mode.name, "guarantee": mode.guarantee}
     return head | ({"refused": result} if isinstance(result, str) else as_object(result))

@@ -19,7 +19,7 @@ from privet.gateway.oip.exchange import Exchange
 from privet.gateway.oip.rest import application
 from privet.gateway.oip.rpc import handlers
 from privet.runtime.credentials import authorities, check_dates, trust_authorities
-from privet.runtime.listening import HANDSHAKE_SECONDS, Bounds, RenewedTls
+from privet.runtime.listening import HANDSHAKE_SECONDS, ListenerBounds, RenewedTls
 from privet.runtime.revocation import Revoked
 from privet.service.http import serving
 
@@ -130,7 +130,7 @@ async def serve_rest(
     app = application(exchange, MOST_BYTES, revoked)
     async with contextlib.AsyncExitStack() as stack:
         try:
-            bounds = Bounds.of_process(LISTENERS)
+            bounds = ListenerBounds.of_process(LISTENERS)
             server = serving(
                 app, host, port, tls, shutdown=CLOSING_SECONDS, bounds=bounds, cancel=True
             )
@@ -147,12 +147,12 @@ async def serve_grpc(
     port: int,
     tls: EndpointTls | None = None,
     revoked: Revoked | None = None,
-    bounds: Bounds | None = None,
+    bounds: ListenerBounds | None = None,
 ) -> AsyncIterator[int]:
     """Serves the protocol over gRPC meanwhile, to clients that are not `revoked`; gives the port.
     Connections beyond all of `bounds` are closed at once. Raises what `serve_rest` does."""
     check_place(host, tls)
-    max_sockets = (bounds or Bounds.of_process(LISTENERS)).sockets
+    max_sockets = (bounds or ListenerBounds.of_process(LISTENERS)).sockets
     sizes = ("grpc.max_receive_message_length", "grpc.max_send_message_length")
     server = grpc.aio.server(
         options=[

@@ -29,7 +29,7 @@ from privet.gateway.model import Offer, Terms
 from privet.runtime import Credentials, Result
 from privet.runtime.homomorphic import Endpoint, ask, take_part
 from privet.runtime.revocation import Revoked
-from privet.runtime.trust import Trust, fingerprint_of
+from privet.runtime.trust import PeerTrust, fingerprint_of
 from privet.suites import Progress
 from privet.suites.ckks import encrypting
 from privet.suites.costs import PhaseCost
@@ -194,7 +194,7 @@ class CohortMember:
         self._membership, self._endpoint = membership, endpoint
         self._on_inference, self._wait = on_inference, wait
         self._revoked = revoked or Revoked()
-        self._trust = Trust()
+        self._trust = PeerTrust()
         self._seats: dict[asyncio.Task[None], Seat] = {}
         self._current: Seat | None = None
         self._failure: BaseException | None = None

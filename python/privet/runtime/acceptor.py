@@ -15,7 +15,7 @@ from privet.runtime.credentials import Credentials
 from privet.runtime.idle import IdleLinks
 from privet.runtime.revocation import Revoked
 from privet.runtime.shortage import SpareFile, as_reported, check_room, most_files
-from privet.runtime.trust import Trust
+from privet.runtime.trust import PeerTrust
 
 MAX_SESSIONS = 64
 """Sessions at the same time, and handshakes; fewer where a process may open few files. Further
@@ -66,7 +66,7 @@ class Acceptor:
         self._serve = serve
         self._failed = failed
         self._revoked = revoked or Revoked()
-        self._trust = Trust(credentials.authorities)
+        self._trust = PeerTrust(credentials.authorities)
         self._open: dict[object, tuple[list[bytes], _native.Stopper | None]] = {}
         self._short = short
         self._places = _places()
@@ -241,7 +241,7 @@ def _places() -> int:
     return min(MAX_SESSIONS, max(2, most_files() // 5))
 
 
-class Service:
+class PartyService:
     """What listens by an `Acceptor`; use it as a context manager or call `close`."""
 
     def __init__(self, acceptor: Acceptor) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from privet import _native, tracing
 from privet.errors import Misuse, PrivetError
 from privet.keys import DEALER_NAME
-from privet.runtime.acceptor import Acceptor, Service
+from privet.runtime.acceptor import Acceptor, PartyService
 from privet.runtime.credentials import Credentials, check_credentials
 from privet.runtime.idle import IDLE_SECONDS
 from privet.runtime.quantities import split_address
@@ -47,7 +47,7 @@ Deal = tuple[str, str, int, int, float, float]
 _log = logging.getLogger(__name__)
 
 
-class Dealer(Service):
+class Dealer(PartyService):
     """Deals over TLS to parties of its authority; use it as a context manager or call `close`.
 
     Two parties get halves of one entry if both ask for the same one and each names the other's

@@ -66,7 +66,7 @@ class Sampling:
 
 
 @dataclass(frozen=True)
-class Step:
+class TokenStep:
     """What one inference gave: `token` comes next, by `scores` whose integers are `integers`.
 
     Of a step inside the prompt, `token` is the prompt's.
@@ -106,7 +106,7 @@ def sessions(tokens: Array) -> list[dict[str, Array]]:
 
 def steps(
     client: Client, prompt: Sequence[int], count: int, sampling: Sampling | None = None
-) -> Iterator[Step]:
+) -> Iterator[TokenStep]:
     """Generates `count` tokens behind a prompt at a server, one inference for each of both but the
     last; begins a sequence of its own. Raises `Misuse` if the program is no decoder or has no room
     for so many tokens; those of `Client.infer`."""
@@ -124,7 +124,7 @@ def steps(
         scores = next(iter(result.outputs.values())).ravel()
         is_prompt = position + 1 < len(prompt)
         token = prompt[position + 1] if is_prompt else sampler.choose(scores)
-        yield Step(
+        yield TokenStep(
             position, token, is_prompt, scores, result.integers, result.offline, result.online
         )
 
@@ -140,7 +140,7 @@ def generate(
     bits: int | None = None,
     link: Link | str | None = None,
     timeout: float = 600.0,
-) -> Iterator[Step]:
+) -> Iterator[TokenStep]:
     """`steps` at a server that is another process of this machine, over loopback TLS.
 
     `calibration` are token sequences `[samples, tokens]`, or samples as `privet.compile` takes

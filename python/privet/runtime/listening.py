@@ -27,7 +27,7 @@ from typing import Any, Protocol, cast
 from privet.errors import Misuse
 from privet.logs import Seldom
 from privet.runtime.shortage import SpareFile, most_files, shortage
-from privet.runtime.trust import Trust, chain_of
+from privet.runtime.trust import PeerTrust, chain_of
 
 HANDSHAKE_SECONDS = 10.0
 """How long a TLS handshake may take."""
@@ -57,13 +57,13 @@ MOST_ADDRESSES = 1024
 
 LINES_AT_ONCE = 20
 LINE_SECONDS = 10.0
-"""Bounds on lines of failed handshakes, whatever number of addresses they come from."""
+"""ListenerBounds on lines of failed handshakes, whatever number of addresses they come from."""
 
 _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Bounds:
+class ListenerBounds:
     """How many connections there may be: of all, of one client, and handshakes under way, from all
     addresses and from one."""
 
@@ -73,7 +73,7 @@ class Bounds:
     of_address: int
 
     @classmethod
-    def of_process(cls, listeners: int = 1) -> Bounds:
+    def of_process(cls, listeners: int = 1) -> ListenerBounds:
         """What this process's limit of open files leaves room for, for each of its listeners.
         Raises `Misuse` if that is too little to serve anybody."""
         reserve = len(os.listdir("/proc/self/fd")) + RESERVED_FILES
@@ -122,7 +122,7 @@ class RenewedTls:
 
     def __init__(self, make: Callable[[], ssl.SSLContext]) -> None:
         self._make = make
-        self._trust = Trust()
+        self._trust = PeerTrust()
         self.on_reload: list[Callable[[], object]] = []
         self.reload()
 
@@ -144,7 +144,7 @@ class RenewedTls:
         return link.context is self._context
 
     def refuses(self, chain: Sequence[bytes]) -> str | None:
-        """As `Trust.refuses`, by the authorities of the context that was made last."""
+        """As `PeerTrust.refuses`, by the authorities of the context that was made last."""
         return self._trust.refuses(chain)
 
 
@@ -160,13 +160,13 @@ class Listening:
         self,
         factory: Callable[[], asyncio.BaseProtocol],
         tls: WrapsTls | None,
-        bounds: Bounds | None = None,
+        bounds: ListenerBounds | None = None,
         count: Callable[[str], None] = lambda outcome: None,
     ) -> None:
         self._factory = factory
         self._count = count
         self._tls = tls
-        self.bounds = bounds or Bounds.of_process()
+        self.bounds = bounds or ListenerBounds.of_process()
         self._listener: socket.socket | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
         self._task: asyncio.Task[None] | None = None

@@ -20,7 +20,7 @@ ALL = "all"
 
 
 @dataclass(frozen=True)
-class Mode:
+class RunMode:
     """A suite with options that belong together, and what they promise of the result."""
 
     name: str
@@ -28,7 +28,7 @@ class Mode:
     suite: Suite
 
 
-def modes(suite: Suite, words: str) -> list[Mode]:
+def modes(suite: Suite, words: str) -> list[RunMode]:
     """The modes of a suite that `words` names, with commas between, or all; in the suite's order.
     Raises `Misuse` if a name is unknown, or the suite has an option that a mode would set."""
     variants = suite.variants
@@ -46,7 +46,7 @@ def modes(suite: Suite, words: str) -> list[Mode]:
                 "one"
             )
     return [
-        Mode(name, guarantee, replace(suite, **options))
+        RunMode(name, guarantee, replace(suite, **options))
         for name, (guarantee, options) in variants.items()
         if name in names
     ]
@@ -64,7 +64,7 @@ def run_modes(
     link: Link | str | None = None,
     memory: int | str | None = None,
     **options: Any,
-) -> Sequence[tuple[Mode, Run | str]]:
+) -> Sequence[tuple[RunMode, Run | str]]:
     """Compiles a model once and runs it in each of the named modes, on the same inputs: the runs,
     or why a mode does not allow the model. Arguments are those of `privet.run`; `options` those of
     `privet.compile`. Raises what `modes` and `privet.run` do, and what no mode allows."""

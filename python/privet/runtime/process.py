@@ -22,7 +22,7 @@ from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.compiler.executor import encode_input
 from privet.compiler.program import Program
 from privet.errors import PrivetError
-from privet.runtime.acceptor import Acceptor, Service
+from privet.runtime.acceptor import Acceptor, PartyService
 from privet.runtime.client import Client
 from privet.runtime.credentials import Credentials
 from privet.runtime.dealer import Dealer, Dealt
@@ -169,7 +169,7 @@ def provide_model(job: dict[str, Any]) -> None:
     acceptor = Acceptor(
         credentials, "127.0.0.1", 0, timeout, session, lambda _peer, error: _fail(error)
     )
-    with Service(acceptor) as service:
+    with PartyService(acceptor) as service:
         service.start()
         processor.lap()
         _print_event("listening", port=service.address[1])

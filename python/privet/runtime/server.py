@@ -12,7 +12,7 @@ from privet import _native
 from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.compiler.program import Program, Weights
 from privet.errors import InvalidProgram, PrivetError, Short
-from privet.runtime.acceptor import Acceptor, Service
+from privet.runtime.acceptor import Acceptor, PartyService
 from privet.runtime.credentials import Credentials, check_credentials
 from privet.runtime.dealer import dialer
 from privet.runtime.quantities import check_seconds, parse_size
@@ -45,7 +45,7 @@ Listener = Callable[[Finished], None]
 _log = logging.getLogger(__name__)
 
 
-class Server(Service):
+class Server(PartyService):
     """Serves programs over TLS, once `start` or `serve_forever` is called; use it as a context
     manager or call `close`.
 

@@ -18,7 +18,7 @@ MOST_CERTIFICATES = 10
 """Of a peer's chain that are looked at: it may send any number."""
 
 
-class Trust:
+class PeerTrust:
     """The authorities that are trusted now, each in DER. May be used from any thread.
 
     An authority that cannot be read vouches for nobody here. Dates, and limits that an authority

@@ -18,7 +18,7 @@ from aiohttp.http_exceptions import HttpProcessingError
 from aiohttp.web_protocol import PayloadAccessError, RequestHandler, RequestPayloadError
 
 from privet.logs import trace
-from privet.runtime.listening import Bounds, Listening, RenewedTls, WrapsTls
+from privet.runtime.listening import ListenerBounds, Listening, RenewedTls, WrapsTls
 
 IDLE_SECONDS = 75.0
 """How long a connection may stay open without a call; longer than a call may be held."""
@@ -127,7 +127,7 @@ async def serving(
     tls: WrapsTls | None,
     *,
     shutdown: float,
-    bounds: Bounds | None = None,
+    bounds: ListenerBounds | None = None,
     cancel: bool = False,
     count: Callable[[str], None] = lambda outcome: None,
 ) -> AsyncIterator[tuple[str, int]]:

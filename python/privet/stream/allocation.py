@@ -45,7 +45,7 @@ class Stage:
 
 
 @dataclass(frozen=True)
-class Server:
+class StageServer:
     """A server with its cores. `side` says whose it is; None leaves that to the program."""
 
     name: str
@@ -80,7 +80,7 @@ def spread(times: Sequence[float]) -> float:
 
 def allocate(
     stages: Sequence[Stage],
-    servers: Sequence[Server],
+    servers: Sequence[StageServer],
     objective: Objective = "slowest",
     *,
     per_core: int = THREADS_PER_CORE,
@@ -103,7 +103,7 @@ def allocate(
     return Allocation(tuple(servers_of), tuple(threads), gap, time.monotonic() - began)
 
 
-def shared(stages: Sequence[Stage], server: Server, per_core: int) -> list[int]:
+def shared(stages: Sequence[Stage], server: StageServer, per_core: int) -> list[int]:
     """Threads of each stage on one server so that the slowest is quickest; what is left over goes
     where it saves most. This is the best allocation, and needs no solver. Raises `Misuse` if there
     is none."""
@@ -128,7 +128,7 @@ def shared(stages: Sequence[Stage], server: Server, per_core: int) -> list[int]:
 
 
 def even(
-    stages: Sequence[Stage], servers: Sequence[Server], *, per_core: int = THREADS_PER_CORE
+    stages: Sequence[Stage], servers: Sequence[StageServer], *, per_core: int = THREADS_PER_CORE
 ) -> Allocation:
     """What the paper compares with: threads spread evenly over the stages of each server.
 
@@ -162,7 +162,7 @@ def even(
 
 
 def good(
-    stages: Sequence[Stage], servers: Sequence[Server], objective: Objective, per_core: int
+    stages: Sequence[Stage], servers: Sequence[StageServer], objective: Objective, per_core: int
 ) -> tuple[list[int], list[int]] | None:
     """A good allocation for HiGHS to begin with: for every time that a stage can take, enough
     threads for all to be as quick, if they fit; the best of those."""
@@ -186,7 +186,7 @@ def good(
 
 
 def _fit(
-    stages: Sequence[Stage], servers: Sequence[Server], threads: Sequence[int], per_core: int
+    stages: Sequence[Stage], servers: Sequence[StageServer], threads: Sequence[int], per_core: int
 ) -> list[int] | None:
     """Servers for stages, the largest first, each where the least is left; None if one fits
     nowhere."""
@@ -212,7 +212,9 @@ class _Program:
     """The integer program: binary `x[i][j]` (stage on server), `z[i][t]` (stage with threads),
     and `load[i][j]`, the threads of a stage on a server."""
 
-    def __init__(self, stages: Sequence[Stage], servers: Sequence[Server], per_core: int) -> None:
+    def __init__(
+        self, stages: Sequence[Stage], servers: Sequence[StageServer], per_core: int
+    ) -> None:
         try:
             import highspy
         except ModuleNotFoundError as error:
@@ -328,7 +330,7 @@ class _Program:
 
 
 def _check(
-    stages: Sequence[Stage], servers: Sequence[Server], objective: str, per_core: int
+    stages: Sequence[Stage], servers: Sequence[StageServer], objective: str, per_core: int
 ) -> None:
     if objective not in OBJECTIVES:
         raise Misuse(f"the objective is {objective!r}; possible are {', '.join(OBJECTIVES)}")

@@ -21,8 +21,8 @@ import numpy.typing as npt
 
 from privet import _native
 from privet.errors import PeerMisbehaved, PrivetError
-from privet.stream.frames import Kind
-from privet.stream.stages import Indices, Round, Slice, Stages, indices
+from privet.stream.frames import FrameKind
+from privet.stream.stages import Indices, Round, Stages, StageSlice, indices
 
 Rows = npt.NDArray[np.uint8]
 Given = tuple[bytes, bytes]
@@ -40,7 +40,7 @@ class ModelBlinding(ABC):
         """The element at each place that a round sends (`stages.NONE` for none), and the place of
         each that comes back. Asked again when a round is redone."""
 
-    def shares(self, round: Round, part: Slice) -> list[Given]:
+    def shares(self, round: Round, part: StageSlice) -> list[Given]:
         """What a worker adds in a part of a round."""
         return []
 
@@ -57,7 +57,7 @@ class ModelSide(ABC):
     """A session at the model provider."""
 
     @abstractmethod
-    def on_frame(self, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, kind: FrameKind, payload: bytes) -> None:
         """A frame that is about hiding. Raises `PeerMisbehaved` if it is not due."""
 
     @abstractmethod
@@ -93,11 +93,11 @@ class DataSide(ABC):
         return None
 
     @abstractmethod
-    async def start(self, send: Callable[[Kind, bytes], Awaitable[object]]) -> None:
+    async def start(self, send: Callable[[FrameKind, bytes], Awaitable[object]]) -> None:
         """Begins; `send` sends frames of the session."""
 
     @abstractmethod
-    def on_frame(self, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, kind: FrameKind, payload: bytes) -> None:
         """A frame that is about hiding. Raises `PeerMisbehaved` if it is not due."""
 
     @abstractmethod
@@ -132,8 +132,8 @@ class KeyedModel(ModelSide):
         self._stages, self._prepare = stages, prepare
         self._key: bytes | None = None
 
-    def on_frame(self, kind: Kind, payload: bytes) -> None:
-        if kind is not Kind.KEY or self._key is not None:
+    def on_frame(self, kind: FrameKind, payload: bytes) -> None:
+        if kind is not FrameKind.KEY or self._key is not None:
             raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
         if len(payload) != self._stages.key_bytes:
             raise PeerMisbehaved("the public key has the wrong length")
@@ -158,10 +158,10 @@ class KeyedData(DataSide):
         """The private key, for its own workers alone."""
         return "open", self._key.secret()
 
-    async def start(self, send: Callable[[Kind, bytes], Awaitable[object]]) -> None:
-        await send(Kind.KEY, self._key.public())
+    async def start(self, send: Callable[[FrameKind, bytes], Awaitable[object]]) -> None:
+        await send(FrameKind.KEY, self._key.public())
 
-    def on_frame(self, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, kind: FrameKind, payload: bytes) -> None:
         """Nothing comes."""
         raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
 
@@ -212,7 +212,7 @@ class MaterialBlinding(ModelBlinding):
         round = self._rounds[index]
         return round.sent, round.places
 
-    def shares(self, round: Round, part: Slice) -> list[Given]:
+    def shares(self, round: Round, part: StageSlice) -> list[Given]:
         """The shares of the layers' products."""
         return [
             (elements.tobytes(), self._shares[value][elements].tobytes())
@@ -252,7 +252,7 @@ class MaskedModel(ModelSide):
         self._entries[number] = MaterialBlinding(self._stages, material)
         self._announce(number)
 
-    def on_frame(self, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, kind: FrameKind, payload: bytes) -> None:
         """No key goes this way."""
         raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
 

@@ -30,7 +30,7 @@ _TENSOR = struct.Struct("!QI")
 _REQUEST = struct.Struct("!Q")
 
 
-class Kind(IntEnum):
+class FrameKind(IntEnum):
     """What a frame is."""
 
     HELLO = 1
@@ -47,7 +47,7 @@ class Kind(IntEnum):
     SUCCESSOR = 12
 
 
-UNNUMBERED = frozenset({Kind.HELLO, Kind.WELCOME, Kind.REFUSED, Kind.ALIVE})
+UNNUMBERED = frozenset({FrameKind.HELLO, FrameKind.WELCOME, FrameKind.REFUSED, FrameKind.ALIVE})
 HEADER_BYTES = _HEADER.size
 
 
@@ -55,7 +55,7 @@ HEADER_BYTES = _HEADER.size
 class Header:
     """The head of a frame; `number` is 0 for what is not numbered."""
 
-    kind: Kind
+    kind: FrameKind
     length: int
     number: int
     received: int
@@ -70,7 +70,7 @@ class Header:
         frame of ours begins with."""
         kind, length, number, received = _HEADER.unpack(data)
         try:
-            frame_kind = Kind(kind)
+            frame_kind = FrameKind(kind)
         except ValueError as error:
             raise PeerMisbehaved(f"there are no frames of kind {kind}") from error
         if length > limit:
@@ -108,7 +108,7 @@ class Hello:
         return cls((cipher, key_bits), session, received)
 
 
-class Fixed:
+class FixedFrame:
     """A payload of numbers and bytes that have their places: the fields in order, as in `FORM`."""
 
     FORM: ClassVar[struct.Struct]
@@ -128,7 +128,7 @@ class Fixed:
 
 
 @dataclass(frozen=True)
-class Welcome(Fixed):
+class Welcome(FixedFrame):
     """The answer: the session, how many requests may be open in it, and the port at which entries
     are prepared, if they are."""
 
@@ -141,7 +141,7 @@ class Welcome(Fixed):
 
 
 @dataclass(frozen=True)
-class Opened(Fixed):
+class Opened(FixedFrame):
     """A request that begins, and the entry that it uses up: 0 for none."""
 
     FORM = struct.Struct("!QQ")
@@ -151,7 +151,7 @@ class Opened(Fixed):
 
 
 @dataclass(frozen=True)
-class Stocked(Fixed):
+class Stocked(FixedFrame):
     """A material entry of which the model provider has its part."""
 
     FORM = _REQUEST
@@ -160,7 +160,7 @@ class Stocked(Fixed):
 
 
 @dataclass(frozen=True)
-class Successor(Fixed):
+class Successor(FixedFrame):
     """SHA-256 of the certificate that the data provider goes on with in this session."""
 
     FORM = struct.Struct("!32s")
@@ -169,7 +169,7 @@ class Successor(Fixed):
 
 
 @dataclass(frozen=True)
-class Tensor:
+class TensorFrame:
     """A request's rows: a value for the model provider, or a round's for the data provider.
 
     `place` is the value's number or the round's.
@@ -184,7 +184,7 @@ class Tensor:
         return _TENSOR.pack(self.request, self.place) + self.rows
 
     @classmethod
-    def parse(cls, data: bytes) -> Tensor:
+    def parse(cls, data: bytes) -> TensorFrame:
         """Reads one."""
         if len(data) < _TENSOR.size:
             raise PeerMisbehaved("a tensor has no head")

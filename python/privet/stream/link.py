@@ -19,15 +19,15 @@ from dataclasses import dataclass
 
 from privet.errors import LinkError, PeerMisbehaved, PrivetError, printable
 from privet.runtime.revocation import REVOKED_CODE
-from privet.runtime.trust import Trust, chain_of
+from privet.runtime.trust import PeerTrust, chain_of
 from privet.stream.cipher import Cipher
 from privet.stream.frames import (
     HEADER_BYTES,
     LARGEST_TEXT,
     NO_SESSION,
+    FrameKind,
     Header,
     Hello,
-    Kind,
     Welcome,
 )
 
@@ -60,12 +60,12 @@ class Link:
 
     def __init__(
         self,
-        on_frame: Callable[[Kind, bytes], None],
+        on_frame: Callable[[FrameKind, bytes], None],
         on_end: Callable[[PrivetError], None],
         patience: Patience,
     ) -> None:
         self._on_frame, self._on_end, self._patience = on_frame, on_end, patience
-        self._outbox: deque[tuple[int, Kind, bytes]] = deque()
+        self._outbox: deque[tuple[int, FrameKind, bytes]] = deque()
         self._waiting = 0
         self._next = 1
         self._changed = asyncio.Condition()
@@ -80,7 +80,7 @@ class Link:
         """Whether there is a connection."""
         return self._connection is not None and not self._connection.done()
 
-    async def send(self, kind: Kind, payload: bytes) -> int:
+    async def send(self, kind: FrameKind, payload: bytes) -> int:
         """Sends a frame, now or over a later connection, and gives its number; waits while too much
         is on its way. Raises whatever ended the session."""
         async with self._changed:
@@ -95,7 +95,7 @@ class Link:
             self._changed.notify_all()
             return number
 
-    async def deliver(self, kind: Kind, payload: bytes) -> None:
+    async def deliver(self, kind: FrameKind, payload: bytes) -> None:
         """As `send`, and waits until the peer has the frame."""
         number = await self.send(kind, payload)
         async with self._changed:
@@ -176,7 +176,7 @@ class Link:
             header = Header.parse(head, self.limit)
             payload = await read(reader, header.length, self._patience.silence)
             await self._acknowledge(header.received)
-            if header.kind is Kind.ALIVE:
+            if header.kind is FrameKind.ALIVE:
                 continue
             if header.number != self.received + 1:
                 raise PeerMisbehaved(
@@ -189,17 +189,19 @@ class Link:
         while True:
             frame = await self._after(last)
             if frame is None:
-                await write(writer, Header(Kind.ALIVE, 0, 0, self.received), b"", self._patience)
+                await write(
+                    writer, Header(FrameKind.ALIVE, 0, 0, self.received), b"", self._patience
+                )
                 continue
             number, kind, payload = frame
             header = Header(kind, len(payload), number, self.received)
             await write(writer, header, payload, self._patience)
             last = number
 
-    async def _after(self, last: int) -> tuple[int, Kind, bytes] | None:
+    async def _after(self, last: int) -> tuple[int, FrameKind, bytes] | None:
         """The frame after number `last`; None when it is time for a sign of life."""
 
-        def due() -> tuple[int, Kind, bytes] | None:
+        def due() -> tuple[int, FrameKind, bytes] | None:
             if not self._outbox or self._outbox[-1][0] <= last:
                 return None
             return self._outbox[max(0, last + 1 - self._outbox[0][0])]
@@ -251,12 +253,12 @@ async def greet(
 ) -> bytes:
     """The data provider's half of a greeting: the model provider's welcome. Raises `PeerMisbehaved`
     if it refuses; those of `read`."""
-    await write(writer, Header(Kind.HELLO, len(payload), 0, 0), payload, patience)
+    await write(writer, Header(FrameKind.HELLO, len(payload), 0, 0), payload, patience)
     header, answer = await first(reader, patience)
-    if header.kind is Kind.REFUSED:
+    if header.kind is FrameKind.REFUSED:
         text = printable(answer.decode(errors="replace"))
         raise PeerMisbehaved(f"the model provider refused: {text}")
-    if header.kind is not Kind.WELCOME:
+    if header.kind is not FrameKind.WELCOME:
         raise PeerMisbehaved(f"a welcome was due, not {header.kind.name}")
     return answer
 
@@ -293,7 +295,7 @@ class Dialler:
         port: int,
         name: str,
         tls: ssl.SSLContext,
-        trust: Trust,
+        trust: PeerTrust,
         cipher: Cipher,
         link: Link,
         patience: Patience,

@@ -11,7 +11,7 @@ from typing import Any
 
 from privet.errors import LinkError, PeerError, PeerMisbehaved, PrivetError
 from privet.stream.blinding import MOST_ENTRIES, DataBlinding, DataSide, Masks
-from privet.stream.frames import Kind, Stocked
+from privet.stream.frames import FrameKind, Stocked
 from privet.stream.preprocessing import PreprocessingAddress, name_of
 from privet.stream.rounds import Ledger
 from privet.stream.worker_pool import Part, Recipe, WorkerLost, WorkerPool
@@ -59,7 +59,7 @@ class MaskQueue(DataSide):
         self._failure: PrivetError | None = None
         self._filling: asyncio.Task[None] | None = None
 
-    async def start(self, send: Callable[[Kind, bytes], Awaitable[object]]) -> None:
+    async def start(self, send: Callable[[FrameKind, bytes], Awaitable[object]]) -> None:
         """Starts the preparing worker, and to fill."""
         await self._pool.start(self._recipe, [Part(0, 0)])
         self._filling = asyncio.create_task(self._fill())
@@ -84,9 +84,9 @@ class MaskQueue(DataSide):
             if self._failure is not None:
                 raise self._failure
 
-    def on_frame(self, kind: Kind, payload: bytes) -> None:
+    def on_frame(self, kind: FrameKind, payload: bytes) -> None:
         """The model provider has its part of a material entry."""
-        if kind is not Kind.STOCKED:
+        if kind is not FrameKind.STOCKED:
             raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
         number = Stocked.parse(payload).entry
         if not self._announced < number <= self._last:

@@ -26,7 +26,7 @@ CALL_SECONDS = 300.0
 
 
 @dataclass
-class Pair:
+class StreamPair:
     """Two sides that are connected, their pools, and what the model provider shows and trusts."""
 
     model: ModelProvider
@@ -53,7 +53,7 @@ async def pair(
     data_revoked: Path | None = None,
     through: Callable[[int], Awaitable[int]] | None = None,
     policy: Policy | None = None,
-) -> AsyncIterator[Pair]:
+) -> AsyncIterator[StreamPair]:
     """Starts both sides for the compiled program in `folder` with certificates from `keys`, the
     data provider with those in `data_keys` if they are elsewhere; over BFV with `ahead` entries in
     stock. The model provider refuses whom `revoked` lists, the data provider whom `data_revoked`.
@@ -106,7 +106,7 @@ async def pair(
             revoked=revocation_list,
         )
         async with data:
-            yield Pair(model, data, model_workers, data_workers, preparing.pool, tls)
+            yield StreamPair(model, data, model_workers, data_workers, preparing.pool, tls)
     finally:
         await model.close()
         await model_workers.close()

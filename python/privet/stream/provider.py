@@ -23,13 +23,13 @@ from privet.stream.blinding import KeyedModel, MaskedModel, ModelBlinding, Model
 from privet.stream.frames import (
     NO_SESSION,
     Failed,
+    FrameKind,
     Header,
     Hello,
-    Kind,
     Opened,
     Stocked,
     Successor,
-    Tensor,
+    TensorFrame,
     Welcome,
 )
 from privet.stream.link import Link, Patience, broken, first, write
@@ -69,7 +69,7 @@ class ModelProvider:
         self._guard = guard
         self._rounds = LinearRounds(stages, pool, parts)
         self._patience = patience or Patience()
-        self._sessions: dict[bytes, Session] = {}
+        self._sessions: dict[bytes, ProviderSession] = {}
         self._revoked = revoked or Revoked()
         self._listening: Listening | None = None
         self._watching = Tasks()
@@ -131,20 +131,20 @@ class ModelProvider:
         try:
             self._check(client.fingerprint)
             header, payload = await first(reader, self._patience)
-            if header.kind is not Kind.HELLO:
+            if header.kind is not FrameKind.HELLO:
                 raise PeerMisbehaved("a greeting was due")
             hello = Hello.parse(payload)
             session = self._session(hello, client)
         except (PeerMisbehaved, NotAccepted) as error:
             text = str(error).encode()
-            await write(writer, Header(Kind.REFUSED, len(text), 0, 0), text, self._patience)
+            await write(writer, Header(FrameKind.REFUSED, len(text), 0, 0), text, self._patience)
             raise
         await session.link.detach()
         port = self.receiver.port if self.receiver is not None else 0
         welcome = Welcome(session.id, session.link.received, self.window, port).to_bytes()
-        await write(writer, Header(Kind.WELCOME, len(welcome), 0, 0), welcome, self._patience)
+        await write(writer, Header(FrameKind.WELCOME, len(welcome), 0, 0), welcome, self._patience)
         if hello.session == NO_SESSION:
-            await session.link.send(Kind.PROGRAM, self.stages.program.to_public_bytes())
+            await session.link.send(FrameKind.PROGRAM, self.stages.program.to_public_bytes())
         if session.caller is not client:
             raise PeerMisbehaved("the session went on over another connection")
         await session.link.attach(reader, writer, hello.received)
@@ -154,7 +154,7 @@ class ModelProvider:
         if why is not None:
             raise PeerMisbehaved(why)
 
-    def _session(self, hello: Hello, caller: Caller) -> Session:
+    def _session(self, hello: Hello, caller: Caller) -> ProviderSession:
         client = caller.fingerprint
         refusal = self._guard.check(client, caller.name, STREAM.text)
         if refusal is not None:
@@ -164,7 +164,9 @@ class ModelProvider:
                 raise PeerMisbehaved(f"the cipher here is {self.stages.cipher}")
             if len(self._sessions) >= MOST_SESSIONS:
                 raise PeerMisbehaved("too many sessions are open")
-            session = Session(self._rounds, self.window, caller, self._guard, self._patience)
+            session = ProviderSession(
+                self._rounds, self.window, caller, self._guard, self._patience
+            )
             self._sessions[session.id] = session
             self._watching.start(self._watch(session))
             return session
@@ -175,7 +177,7 @@ class ModelProvider:
         open_session.take_over(caller)
         return open_session
 
-    async def _watch(self, session: Session) -> None:
+    async def _watch(self, session: ProviderSession) -> None:
         """Forgets a session that ended, had no connection for too long, or whose client's
         certificate was revoked."""
         gap = 0.0
@@ -201,7 +203,7 @@ def _caller(writer: asyncio.StreamWriter) -> Caller:
 
 
 @dataclass
-class Request:
+class ProviderRequest:
     """What is kept of a request between rounds."""
 
     blinding: ModelBlinding
@@ -225,7 +227,7 @@ class Caller:
     name: str | None
 
 
-class Session:
+class ProviderSession:
     """The requests of a data provider, `window` at most at once, counted by `guard`.
 
     The certificate of `caller` goes on with it, or the `successor` that this one has named last.
@@ -247,10 +249,10 @@ class Session:
         self._rounds, self._window = rounds, window
         self._stages = rounds.stages
         self._hiding: ModelSide = self._hidden()
-        self._requests: dict[int, Request] = {}
+        self._requests: dict[int, ProviderRequest] = {}
         self._last = 0
         self._tasks = Tasks()
-        self.link.limit = Tensor.longest(self._stages.largest())
+        self.link.limit = TensorFrame.longest(self._stages.largest())
         self.over = asyncio.Event()
 
     @property
@@ -284,12 +286,12 @@ class Session:
             await self.link.fail(error)
 
     def _announce(self, entry: int) -> None:
-        self._tasks.start(self._send(Kind.STOCKED, Stocked(entry).to_bytes()))
+        self._tasks.start(self._send(FrameKind.STOCKED, Stocked(entry).to_bytes()))
 
     def _announce_failure(self, request: int, why: str) -> None:
-        self._tasks.start(self._send(Kind.FAILED, Failed(request, why).to_bytes()))
+        self._tasks.start(self._send(FrameKind.FAILED, Failed(request, why).to_bytes()))
 
-    async def _send(self, kind: Kind, payload: bytes) -> None:
+    async def _send(self, kind: FrameKind, payload: bytes) -> None:
         """Sends a frame, unless the session is over, which ends everything that waits for it."""
         with contextlib.suppress(PrivetError):
             await self.link.send(kind, payload)
@@ -298,17 +300,17 @@ class Session:
         if isinstance(self._hiding, MaskedModel):
             self._hiding.accept(prepared.number, prepared.material)
 
-    def _on_frame(self, kind: Kind, payload: bytes) -> None:
-        if kind is Kind.OPEN:
+    def _on_frame(self, kind: FrameKind, payload: bytes) -> None:
+        if kind is FrameKind.OPEN:
             self._open(Opened.parse(payload))
-        elif kind is Kind.TENSOR:
-            self._take(Tensor.parse(payload))
-        elif kind is Kind.FAILED:
+        elif kind is FrameKind.TENSOR:
+            self._take(TensorFrame.parse(payload))
+        elif kind is FrameKind.FAILED:
             if request := self._requests.pop(Failed.parse(payload).request, None):
                 request.stop()
-        elif kind is Kind.SUCCESSOR:
+        elif kind is FrameKind.SUCCESSOR:
             self.successor = Successor.parse(payload).fingerprint.hex()
-        elif kind is Kind.BYE:
+        elif kind is FrameKind.BYE:
             self._tasks.start(self.link.fail(LinkError("the data provider ended the session")))
         else:
             self._hiding.on_frame(kind, payload)
@@ -327,10 +329,10 @@ class Session:
             self._announce_failure(frame.request, refusal[0])
             return
         blinding = self._hiding.open(frame.entry)
-        self._requests[frame.request] = Request(blinding, due=dict(self._stages.inputs))
+        self._requests[frame.request] = ProviderRequest(blinding, due=dict(self._stages.inputs))
         self._last = frame.request
 
-    def _take(self, tensor: Tensor) -> None:
+    def _take(self, tensor: TensorFrame) -> None:
         request = self._requests.get(tensor.request)
         if request is None:
             if tensor.request <= self._last:
@@ -346,7 +348,7 @@ class Session:
         if not request.due and request.work is None:
             request.work = self._tasks.start(self._advance(tensor.request, request))
 
-    async def _advance(self, number: int, request: Request) -> None:
+    async def _advance(self, number: int, request: ProviderRequest) -> None:
         """Runs rounds until one waits for the data provider."""
         try:
             while request.next < len(self._stages.rounds) and not request.due:
@@ -355,11 +357,11 @@ class Session:
             self._requests.pop(number, None)
             _log.warning("a request failed: %s", error)
             if self.link.failure is None:
-                await self.link.send(Kind.FAILED, Failed(number, str(error)).to_bytes())
+                await self.link.send(FrameKind.FAILED, Failed(number, str(error)).to_bytes())
         finally:
             request.work = None
 
-    async def _round(self, number: int, request: Request) -> None:
+    async def _round(self, number: int, request: ProviderRequest) -> None:
         index, round = request.next, self._stages.rounds[request.next]
         message, places = await self._rounds.run(request.blinding, index, request.bases)
         for value in self._stages.last_uses[index]:
@@ -369,7 +371,7 @@ class Session:
             request.due, request.returned = {round.target: round.returned}, places
         elif request.next == len(self._stages.rounds):
             self._requests.pop(number, None)
-        await self.link.send(Kind.TENSOR, Tensor(number, index, message).to_bytes())
+        await self.link.send(FrameKind.TENSOR, TensorFrame(number, index, message).to_bytes())
 
     def _ended(self, _error: PrivetError) -> None:
         for request in self._requests.values():

@@ -29,10 +29,10 @@ from privet.errors import LinkError, Misuse, PeerMisbehaved, PrivetError
 from privet.runtime.credentials import Credentials
 from privet.runtime.revocation import Revoked
 from privet.runtime.tasks import Tasks
-from privet.runtime.trust import Trust, fingerprint_of
+from privet.runtime.trust import PeerTrust, fingerprint_of
 from privet.stream.blinding import DataBlinding, DataSide, KeyedData
 from privet.stream.cipher import PAILLIER, Cipher
-from privet.stream.frames import LARGEST_PROGRAM, Failed, Kind, Opened, Successor, Tensor
+from privet.stream.frames import LARGEST_PROGRAM, Failed, FrameKind, Opened, Successor, TensorFrame
 from privet.stream.link import Dialler, Link, Patience
 from privet.stream.mask_queue import MaskQueue
 from privet.stream.preprocessing import PreparingData, PreprocessingAddress
@@ -96,7 +96,10 @@ class DataProvider:
         patience: Patience | None = None,
         revoked: Revoked | None = None,
     ) -> None:
-        self._revoked, self._trust = revoked or Revoked(), Trust(tls.get_ca_certs(binary_form=True))
+        self._revoked, self._trust = (
+            revoked or Revoked(),
+            PeerTrust(tls.get_ca_certs(binary_form=True)),
+        )
         self._pool, self._allocate = pool, allocate
         self._cipher, self._preparing, self._window = cipher, preparing, window
         self._hiding: DataSide | None = None
@@ -167,7 +170,7 @@ class DataProvider:
             name = Successor(bytes.fromhex(credentials.fingerprint))
             try:
                 async with asyncio.timeout(self._patience.resume):
-                    await self.link.deliver(Kind.SUCCESSOR, name.to_bytes())
+                    await self.link.deliver(FrameKind.SUCCESSOR, name.to_bytes())
             except TimeoutError:
                 raise LinkError("the model provider takes no note of another certificate") from None
         self._dialler.tls = tls
@@ -218,7 +221,7 @@ class DataProvider:
                 f"what the model provider serves is no program: {error}"
             ) from error
         self._stages = Stages(public, self._cipher)
-        self.link.limit = Tensor.longest(self._stages.largest())
+        self.link.limit = TensorFrame.longest(self._stages.largest())
         count = 1 + len(self._stages.rounds)
         if self._allocate is None:
             parts: Sequence[Part] = places([1] * count)
@@ -293,7 +296,7 @@ class DataProvider:
             or request.reply.cancelled()
             or request.reply.exception() is not None
         ):
-            await self.link.send(Kind.FAILED, Failed(number, "given up").to_bytes())
+            await self.link.send(FrameKind.FAILED, Failed(number, "given up").to_bytes())
 
     async def begin(self) -> tuple[int, OpenRequest]:
         """Opens a request at both sides, and uses up what blinds it."""
@@ -310,7 +313,7 @@ class DataProvider:
                 blinding, asyncio.get_running_loop().create_future()
             )
             try:
-                await self.link.send(Kind.OPEN, Opened(number, blinding.entry).to_bytes())
+                await self.link.send(FrameKind.OPEN, Opened(number, blinding.entry).to_bytes())
             except BaseException:
                 self._open.pop(number, None)
                 raise
@@ -319,14 +322,16 @@ class DataProvider:
     async def send(self, number: int, tensors: Sequence[bytes]) -> None:
         """Sends the hidden inputs of a request."""
         for entry, rows in zip(self.stages.program.inputs, tensors, strict=True):
-            await self.link.send(Kind.TENSOR, Tensor(number, entry.value, rows).to_bytes())
+            await self.link.send(
+                FrameKind.TENSOR, TensorFrame(number, entry.value, rows).to_bytes()
+            )
 
-    def _on_frame(self, kind: Kind, payload: bytes) -> None:
-        if kind is Kind.PROGRAM and not self._described.done():
+    def _on_frame(self, kind: FrameKind, payload: bytes) -> None:
+        if kind is FrameKind.PROGRAM and not self._described.done():
             self._described.set_result(payload)
-        elif kind is Kind.TENSOR and self._stages is not None:
-            self._take(Tensor.parse(payload))
-        elif kind is Kind.FAILED:
+        elif kind is FrameKind.TENSOR and self._stages is not None:
+            self._take(TensorFrame.parse(payload))
+        elif kind is FrameKind.FAILED:
             failed = Failed.parse(payload)
             request = self._open.get(failed.request)
             if request is not None and not request.reply.done():
@@ -337,7 +342,7 @@ class DataProvider:
         else:
             raise PeerMisbehaved(f"a frame of kind {kind.name} is not due")
 
-    def _take(self, tensor: Tensor) -> None:
+    def _take(self, tensor: TensorFrame) -> None:
         request = self._open.get(tensor.request)
         if request is None:
             if tensor.request > self._last:
@@ -349,7 +354,7 @@ class DataProvider:
         request.next += 1
         self._tasks.start(self._answer(tensor, request))
 
-    async def _answer(self, tensor: Tensor, request: OpenRequest) -> None:
+    async def _answer(self, tensor: TensorFrame, request: OpenRequest) -> None:
         index, stream_round = tensor.place, self.stages.rounds[tensor.place]
         try:
             if stream_round.output:
@@ -357,8 +362,8 @@ class DataProvider:
                 self._reveal(request, stream_round.target, rows)
             else:
                 rows = await self._working().answer(request.blinding, index, tensor.rows)
-                answer = Tensor(tensor.request, stream_round.target, rows)
-                await self.link.send(Kind.TENSOR, answer.to_bytes())
+                answer = TensorFrame(tensor.request, stream_round.target, rows)
+                await self.link.send(FrameKind.TENSOR, answer.to_bytes())
         except PrivetError as error:
             if not request.reply.done():
                 request.reply.set_exception(error)
@@ -389,7 +394,7 @@ class DataProvider:
     async def close(self) -> None:
         """Ends the session and the workers."""
         if self.link.failure is None and self.link.connected:
-            await self.link.send(Kind.BYE, b"")
+            await self.link.send(FrameKind.BYE, b"")
             try:
                 async with asyncio.timeout(1.0):
                     await self.link.disconnected()

@@ -17,9 +17,9 @@ from privet.runtime.listening import RenewedTls
 from privet.runtime.machine import usable_cores
 from privet.runtime.revocation import Revoked
 from privet.stream.allocation import (
-    Server,
     Side,
     Stage,
+    StageServer,
     allocate,
 )
 from privet.stream.cipher import Cipher
@@ -45,12 +45,12 @@ class Plan:
     per_core: int
     seconds: float
 
-    def servers(self, side: Side) -> list[Server]:
+    def servers(self, side: Side) -> list[StageServer]:
         if self.words and self.cluster is None:
             raise Misuse("servers by name are nodes of a cluster: say which by --cluster")
         if not self.words:
-            return [Server("", len(usable_cores()), side)]
-        return [Server(*server_of(word), side) for word in self.words]
+            return [StageServer("", len(usable_cores()), side)]
+        return [StageServer(*server_of(word), side) for word in self.words]
 
     def allocate(self, stages: Sequence[Stage], side: Side) -> tuple[list[Part], tuple[int, ...]]:
         """A place for each worker, and the threads of each stage.

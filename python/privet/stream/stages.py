@@ -54,7 +54,7 @@ class Round:
 
 
 @dataclass(frozen=True)
-class Slice:
+class StageSlice:
     """A part of a linear stage: its elements, and those that it needs of each base and share."""
 
     elements: Indices
@@ -75,7 +75,7 @@ class Stages:
         self.cipher = cipher
         self.program = Program.from_public_bytes(public)
         self.row_bytes, self.key_bytes = self.native.sizes()
-        self._slices: dict[tuple[int, int], tuple[Slice, ...]] = {}
+        self._slices: dict[tuple[int, int], tuple[StageSlice, ...]] = {}
 
     @cached_property
     def rounds(self) -> tuple[Round, ...]:
@@ -105,11 +105,13 @@ class Stages:
             later.update(round.bases)
         return tuple(reversed(last))
 
-    def slices(self, index: int, count: int) -> tuple[Slice, ...]:
+    def slices(self, index: int, count: int) -> tuple[StageSlice, ...]:
         """A linear stage in at most `count` parts."""
         if (index, count) not in self._slices:
             self._slices[index, count] = tuple(
-                Slice(indices(elements), tuple(map(indices, needs)), tuple(map(indices, shares)))
+                StageSlice(
+                    indices(elements), tuple(map(indices, needs)), tuple(map(indices, shares))
+                )
                 for elements, needs, shares in self.native.slices(index, count)
             )
         return self._slices[index, count]

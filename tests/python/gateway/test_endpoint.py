@@ -19,12 +19,12 @@ from tests.python.gateway.test_rest import Echo
 from privet.gateway.endpoint import serve_grpc
 from privet.gateway.oip import predict_pb2 as messages
 from privet.gateway.oip.exchange import Exchange
-from privet.runtime.listening import Bounds
+from privet.runtime.listening import ListenerBounds
 
 LIVE = "/inference.GRPCInferenceService/ServerLive"
 SILENT = 40
-FEW = Bounds(connections=8, of_client=8, handshakes=4, of_address=4)
-MANY = Bounds(connections=800, of_client=800, handshakes=4, of_address=4)
+FEW = ListenerBounds(connections=8, of_client=8, handshakes=4, of_address=4)
+MANY = ListenerBounds(connections=800, of_client=800, handshakes=4, of_address=4)
 
 
 async def live(port: int) -> bool:
@@ -53,7 +53,7 @@ async def stable_count(count: Callable[[], int]) -> int:
     return last
 
 
-async def beside_silent(bounds: Bounds) -> tuple[int, bool, bool]:
+async def beside_silent(bounds: ListenerBounds) -> tuple[int, bool, bool]:
     """Beside many connections that say nothing: files that the server has open for them, whether
     a call is answered, and whether one is when they are gone."""
     async with serve_grpc(cast(Exchange, Echo()), "127.0.0.1", 0, bounds=bounds) as port:
@@ -71,7 +71,7 @@ async def beside_silent(bounds: Bounds) -> tuple[int, bool, bool]:
 
 
 @pytest.mark.parametrize("bounds", [FEW, MANY], ids=["as it is", "control"])
-def test_connections_of_grpc_are_bounded(bounds: Bounds) -> None:
+def test_connections_of_grpc_are_bounded(bounds: ListenerBounds) -> None:
     sockets, is_live, afterwards = asyncio.run(beside_silent(bounds))
     assert sockets <= bounds.sockets
     assert afterwards

@@ -218,7 +218,7 @@ def test_the_command_says_so_within_five_seconds(certs: Path, tmp_path: Path) ->
 
 
 def test_failed_handshakes_of_many_addresses_fill_no_log(caplog: pytest.LogCaptureFixture) -> None:
-    ear = listening.Listening(asyncio.Protocol, None, listening.Bounds(8, 8, 8, 8))
+    ear = listening.Listening(asyncio.Protocol, None, listening.ListenerBounds(8, 8, 8, 8))
     with caplog.at_level(logging.WARNING, "privet"):
         for number in range(5000):
             ear._log_failed(f"10.0.{number // 256}.{number % 256}", "no TLS")

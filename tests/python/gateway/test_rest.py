@@ -27,7 +27,7 @@ from privet.errors import (
 )
 from privet.gateway.calls import NotThere
 from privet.gateway.endpoint import EndpointKeys, check_place
-from privet.gateway.oip.exchange import Answer, Exchange, Question
+from privet.gateway.oip.exchange import Exchange, InferenceRequest, InferenceResponse
 from privet.gateway.oip.faults import fault
 from privet.gateway.oip.observe import Observer
 from privet.gateway.oip.rest import application
@@ -45,14 +45,14 @@ class Echo:
     def __init__(self, error: Exception | None = None) -> None:
         self.observer = Observer()
         self._error = error
-        self.asked: list[Question] = []
+        self.asked: list[InferenceRequest] = []
 
-    async def infer(self, question: Question) -> Answer:
+    async def infer(self, question: InferenceRequest) -> InferenceResponse:
         self.asked.append(question)
         if self._error is not None:
             raise self._error
         outputs = {"y": ("FP32", question.inputs["x"]), "z": ("INT64", np.array([3]))}
-        return Answer(question.model, "1", question.id, outputs)
+        return InferenceResponse(question.model, "1", question.id, outputs)
 
 
 def ask(exchange: Echo, **request: Any) -> tuple[int, dict[str, str], bytes]:

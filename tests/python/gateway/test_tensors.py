@@ -17,7 +17,7 @@ from privet.compiler.executor.codec import as_tensor, describe_outputs
 from privet.errors import InputError
 from privet.gateway.oip import predict_pb2, tensors
 from privet.gateway.oip.binary import Body
-from privet.gateway.oip.exchange import Question
+from privet.gateway.oip.exchange import InferenceRequest
 from privet.gateway.oip.rpc import _question
 from privet.gateway.oip.tensors import (
     DATATYPES,
@@ -104,13 +104,13 @@ def test_texts_of_all_inputs_share_the_room_of_a_request(monkeypatch: pytest.Mon
     monkeypatch.setattr(tensors, "MOST_TEXT_BYTES", 4 * 1000 * 100)
     texts = ["a" * 60, *[""] * 999]
 
-    def rest(names: str) -> Question:
+    def rest(names: str) -> InferenceRequest:
         inputs = [
             {"name": name, "datatype": "BYTES", "shape": [1000], "data": texts} for name in names
         ]
         return Body("m", "", json.dumps({"inputs": inputs}).encode(), None).question
 
-    def rpc(names: str) -> Question:
+    def rpc(names: str) -> InferenceRequest:
         request = predict_pb2.ModelInferRequest(model_name="m")
         for name in names:
             tensor = request.inputs.add(name=name, datatype="BYTES", shape=[1000])

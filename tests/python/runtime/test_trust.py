@@ -16,7 +16,7 @@ from cryptography.hazmat.primitives.serialization import Encoding, NoEncryption,
 from cryptography.x509.oid import NameOID
 
 from privet.runtime import trust
-from privet.runtime.trust import Trust, chain_of
+from privet.runtime.trust import PeerTrust, chain_of
 
 
 @dataclass(frozen=True)
@@ -63,16 +63,16 @@ def party(
 OLD, NEW = party("old", authority=True), party("new", authority=True)
 
 
-def changed(*authorities: Party) -> Trust:
+def changed(*authorities: Party) -> PeerTrust:
     """What trusted the old authority, and trusts these now."""
-    current_trust = Trust([OLD.der])
+    current_trust = PeerTrust([OLD.der])
     current_trust.renew(authority.der for authority in authorities)
     return current_trust
 
 
 def test_nobody_is_judged_where_no_authority_was_taken_out() -> None:
     stranger = party("stranger")
-    assert Trust([OLD.der]).refuses([stranger.der]) is None
+    assert PeerTrust([OLD.der]).refuses([stranger.der]) is None
     assert changed(OLD, NEW).refuses([stranger.der]) is None
     assert changed(NEW).refuses([stranger.der]) is not None
 
@@ -164,7 +164,7 @@ def test_what_cannot_be_read_beside_a_certificate_changes_nothing(odd: str) -> N
     assert changed(NEW).refuses([party("client", NEW).der, junk]) is None
     assert changed(NEW).refuses([junk]) is not None
     # Nor does an authority that cannot be read: it vouches for nobody.
-    authorities = Trust([OLD.der])
+    authorities = PeerTrust([OLD.der])
     authorities.renew([junk, NEW.der])
     assert authorities.refuses([party("client", OLD).der]) is not None
     assert authorities.refuses([party("client", NEW).der]) is None

@@ -12,7 +12,7 @@ from typing import Any
 
 from privet.errors import Misuse
 from privet.runtime import PhaseCost, StoreEntry
-from privet.runtime.listening import Bounds
+from privet.runtime.listening import ListenerBounds
 from privet.service.control.app import make_app
 from privet.service.control.identity import Gate, tls
 from privet.service.driver import ClientEndpoint
@@ -212,7 +212,7 @@ async def scene(
     executor: Pretender | None = None,
     gate: Gate | None = None,
     compiler: Build | None = None,
-    connections: Bounds | None = None,
+    connections: ListenerBounds | None = None,
     **settings: Any,
 ) -> AsyncIterator[Scene]:
     """A service on the repository in `folder`, whose models all compile to the one in `program`

@@ -27,7 +27,7 @@ from tests.python.service_control.actors import Scene, scene
 
 from privet import keys
 from privet.runtime import Client, Credentials, Server, acceptor, listening
-from privet.runtime.listening import Bounds
+from privet.runtime.listening import ListenerBounds
 from privet.service import http
 from privet.service.control.identity import tls
 from privet.service.http import in_chunks, serving
@@ -101,7 +101,7 @@ def test_places_are_shared_between_clients(folder: Path, program: Path, tmp_path
     key_folder = tmp_path / "keys"
     keys.make(key_folder, keep_ca_key=True)
     keys.issue(key_folder, "greedy")
-    bounds = Bounds(connections=16, of_client=12, handshakes=8, of_address=8)
+    bounds = ListenerBounds(connections=16, of_client=12, handshakes=8, of_address=8)
 
     async def act(testbed: Scene) -> None:
         context, port = client_tls(key_folder, "greedy"), int(testbed.address.rpartition(":")[2])

@@ -16,7 +16,7 @@ from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Pretender
 
 from privet.runtime import listening
-from privet.runtime.listening import Bounds
+from privet.runtime.listening import ListenerBounds
 from privet.service import http
 from privet.service.control.identity import Gate, tls
 from privet.service.control.listener import serve
@@ -86,7 +86,7 @@ def test_strangers_at_the_probes_leave_files_to_clients(
 ) -> None:
     files = 400
     monkeypatch.setattr(listening, "most_files", lambda: files)
-    shared: list[Bounds] = []
+    shared: list[ListenerBounds] = []
 
     class Seen(listening.Listening):
         def __init__(self, *arguments: Any) -> None:

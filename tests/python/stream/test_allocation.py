@@ -13,15 +13,15 @@ from privet.stream.allocation import (
     OBJECTIVES,
     Allocation,
     Objective,
-    Server,
     Stage,
+    StageServer,
     allocate,
     even,
     spread,
 )
 
 
-def case(seed: int) -> tuple[list[Stage], list[Server]]:
+def case(seed: int) -> tuple[list[Stage], list[StageServer]]:
     """Up to four stages of both sides on three small servers, one of which belongs to nobody."""
     rng = np.random.default_rng(seed)
     count = int(rng.integers(2, 5))
@@ -31,12 +31,12 @@ def case(seed: int) -> tuple[list[Stage], list[Server]]:
     ]
     sizes = rng.integers(1, 3, 3)
     sides = ("model", "data", None)
-    servers = [Server(f"h{j}", int(sizes[j]), sides[j]) for j in range(3)]  # type: ignore[arg-type]
+    servers = [StageServer(f"h{j}", int(sizes[j]), sides[j]) for j in range(3)]  # type: ignore[arg-type]
     return stages, servers
 
 
 def feasible(
-    stages: Sequence[Stage], servers: Sequence[Server]
+    stages: Sequence[Stage], servers: Sequence[StageServer]
 ) -> Iterator[tuple[tuple[int, ...], tuple[int, ...]]]:
     """All allocations that the constraints allow, by trying."""
     most = 2 * max(server.cores for server in servers)
@@ -76,7 +76,7 @@ def test_nothing_is_better_than_what_is_found(objective: Objective, seed: int) -
 @pytest.mark.parametrize("seed", range(8))
 def test_one_server_is_shared_out_as_well_as_can_be(seed: int) -> None:
     stages = [Stage(stage.name, "model", stage.seconds) for stage in case(seed)[0]]
-    server = Server("one", 1 + seed % 3, "model")
+    server = StageServer("one", 1 + seed % 3, "model")
     if len(stages) > 2 * server.cores:
         with pytest.raises(Misuse, match="too few cores"):
             allocate(stages, [server])
@@ -94,11 +94,11 @@ def test_one_server_is_shared_out_as_well_as_can_be(seed: int) -> None:
 
 def test_the_papers_objective_is_content_with_slow_stages() -> None:
     stages = [Stage("a", "model", 1.0), Stage("b", "model", 1.0), Stage("c", "model", 1.9)]
-    servers = [Server("one", 3)]
+    servers = [StageServer("one", 3)]
     paper = allocate(stages, servers, "paper", per_core=1)
     slowest = allocate(stages, servers, "slowest", per_core=1)
     assert paper.threads == slowest.threads == (1, 1, 1)
-    wide = [Server("one", 5)]
+    wide = [StageServer("one", 5)]
     assert max(allocate(stages, wide, "slowest", per_core=1).times(stages)) == 0.95 + 0.05
     assert allocate(stages, wide, "paper", per_core=1).threads == (1, 1, 2)
 
@@ -109,8 +109,8 @@ def test_a_model_of_the_papers_largest_size_is_allocated_in_seconds(figures: lis
     stages = [
         Stage(f"s{i}", "model" if i % 2 else "data", float(rng.uniform(1, 60))) for i in range(37)
     ]
-    servers = [Server(f"m{j}", 24, "model") for j in range(6)]
-    servers += [Server(f"d{j}", 24, "data") for j in range(3)]
+    servers = [StageServer(f"m{j}", 24, "model") for j in range(6)]
+    servers += [StageServer(f"d{j}", 24, "data") for j in range(3)]
     for objective in OBJECTIVES:
         allocation = allocate(stages, servers, objective, seconds=4)
         assert allocation.solved < 20
@@ -125,19 +125,21 @@ def test_a_model_of_the_papers_largest_size_is_allocated_in_seconds(figures: lis
 def test_stages_without_room_are_refused() -> None:
     stages = [Stage(str(i), "model", 1.0) for i in range(5)]
     with pytest.raises(Misuse, match="too few cores"):
-        allocate(stages, [Server("small", 2)])
+        allocate(stages, [StageServer("small", 2)])
     with pytest.raises(Misuse, match="too few cores"):
-        allocate(stages, [Server("small", 2), Server("theirs", 8, "data")])
+        allocate(stages, [StageServer("small", 2), StageServer("theirs", 8, "data")])
     with pytest.raises(Misuse, match="no server serves both sides"):
-        allocate(stages[:1], [Server("theirs", 8, "data")])
+        allocate(stages[:1], [StageServer("theirs", 8, "data")])
     with pytest.raises(Misuse, match="profile it first"):
-        allocate([Stage("idle", "model", 0.0)], [Server("one", 1)])
+        allocate([Stage("idle", "model", 0.0)], [StageServer("one", 1)])
     with pytest.raises(Misuse, match="no server"):
-        even(stages, [Server("theirs", 8, "data")])
+        even(stages, [StageServer("theirs", 8, "data")])
 
 
 def test_even_shares_take_turns() -> None:
     stages = [Stage("a", "data", 1.0), Stage("b", "model", 1.0), Stage("c", "data", 1.0)]
-    allocation = even(stages, [Server("one", 3, "data"), Server("two", 1, "model")], per_core=1)
+    allocation = even(
+        stages, [StageServer("one", 3, "data"), StageServer("two", 1, "model")], per_core=1
+    )
     assert allocation.servers == (0, 1, 0)
     assert allocation.threads == (2, 1, 1)

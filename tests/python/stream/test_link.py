@@ -8,7 +8,7 @@ from unittest.mock import AsyncMock, Mock
 import pytest
 
 from privet.errors import PeerMisbehaved
-from privet.stream.frames import Failed, Header, Kind
+from privet.stream.frames import Failed, FrameKind, Header
 from privet.stream.link import Patience, greet
 
 SAID = "no\x1b[2J\n room\u202e".encode() + b"\xff"
@@ -17,7 +17,7 @@ SAID = "no\x1b[2J\n room\u202e".encode() + b"\xff"
 def test_control_characters_of_a_refusal_do_not_reach_the_terminal() -> None:
     async def refused() -> None:
         reader = asyncio.StreamReader()
-        reader.feed_data(Header(Kind.REFUSED, len(SAID), 0, 0).to_bytes() + SAID)
+        reader.feed_data(Header(FrameKind.REFUSED, len(SAID), 0, 0).to_bytes() + SAID)
         writer = Mock(drain=AsyncMock())
         await greet(reader, writer, b"", Patience())
 

@@ -11,9 +11,9 @@ from tests.python.stream import models
 
 from privet.compiler.compile import PRIVATE_FILE
 from privet.stream.cipher import PAILLIER
-from privet.stream.frames import Failed, Kind, Opened, Tensor
+from privet.stream.frames import Failed, FrameKind, Opened, TensorFrame
 from privet.stream.link import Patience
-from privet.stream.provider import Caller, Session
+from privet.stream.provider import Caller, ProviderSession
 from privet.stream.rounds import LinearRounds
 from privet.stream.stages import Stages
 from privet.suites import Guard, make_policy
@@ -49,25 +49,25 @@ def stages(tmp_path: Path) -> Stages:
     return Stages(public, PAILLIER, (tmp_path / PRIVATE_FILE).read_bytes())
 
 
-def opened(stages: Stages, pool: SlowPool, folder: Path) -> Session:
+def opened(stages: Stages, pool: SlowPool, folder: Path) -> ProviderSession:
     """A session whose data provider has sent a key; nobody looks at it here."""
     rounds = LinearRounds(stages, cast("Any", pool), [1] * len(stages.rounds))
     guard = Guard(make_policy(revealed_values=True), str(folder / "answers"))
-    session = Session(rounds, WINDOW, Caller("client", None), guard, Patience())
-    session._on_frame(Kind.KEY, bytes(stages.key_bytes))
+    session = ProviderSession(rounds, WINDOW, Caller("client", None), guard, Patience())
+    session._on_frame(FrameKind.KEY, bytes(stages.key_bytes))
     return session
 
 
-def ask(session: Session, stages: Stages, number: int) -> None:
+def ask(session: ProviderSession, stages: Stages, number: int) -> None:
     """Opens a request and sends its input."""
-    session._on_frame(Kind.OPEN, Opened(number, 0).to_bytes())
+    session._on_frame(FrameKind.OPEN, Opened(number, 0).to_bytes())
     ((value, count),) = stages.inputs.items()
     rows = bytes(count * stages.row_bytes)
-    session._on_frame(Kind.TENSOR, Tensor(number, value, rows).to_bytes())
+    session._on_frame(FrameKind.TENSOR, TensorFrame(number, value, rows).to_bytes())
 
 
-def give_up(session: Session, number: int) -> None:
-    session._on_frame(Kind.FAILED, Failed(number, "given up").to_bytes())
+def give_up(session: ProviderSession, number: int) -> None:
+    session._on_frame(FrameKind.FAILED, Failed(number, "given up").to_bytes())
 
 
 def test_what_is_done_for_a_request_ends_with_it(stages: Stages, tmp_path: Path) -> None:
@@ -96,7 +96,7 @@ def test_work_ends_with_its_session(stages: Stages, tmp_path: Path) -> None:
                 ask(session, stages, number)
             await asyncio.sleep(0.01)
             assert pool.calls == WINDOW
-            session._on_frame(Kind.BYE, b"")
+            session._on_frame(FrameKind.BYE, b"")
             await session.over.wait()
             await asyncio.sleep(0.01)
             assert pool.calls == 0
@@ -122,7 +122,7 @@ def test_a_request_given_up_in_a_round_does_not_begin_the_next(
         ask(session, stages, 2)
         await asyncio.sleep(0.05)
         kinds = [kind for _, kind, _ in session.link._outbox]
-        assert kinds == [Kind.TENSOR]
+        assert kinds == [FrameKind.TENSOR]
         await session.close()
 
     asyncio.run(run())

@@ -18,11 +18,11 @@ from privet.compiler.executor import encode_input, execute
 from privet.errors import Misuse, PeerMisbehaved, PrivetError
 from privet.stream.blinding import DataBlinding, MaterialBlinding, ModelBlinding
 from privet.stream.cipher import BFV, PAILLIER, Cipher
-from privet.stream.frames import Kind
+from privet.stream.frames import FrameKind
 from privet.stream.link import Patience
-from privet.stream.provider import Caller, Session
+from privet.stream.provider import Caller, ProviderSession
 from privet.stream.rounds import LinearRounds
-from privet.stream.stages import NONE, Slice, Stages, names, split_into_ranges
+from privet.stream.stages import NONE, Stages, StageSlice, names, split_into_ranges
 from privet.suites import Guard, make_policy
 
 INDEX = np.dtype("<u4")
@@ -192,7 +192,7 @@ def test_a_flattened_image_is_still_cut_by_its_rows(tmp_path: Path) -> None:
 
 def test_a_part_of_a_dense_layer_needs_all_of_it(tmp_path: Path) -> None:
     model_stages, _ = both(models.perceptron(), tmp_path)
-    parts: tuple[Slice, ...] = model_stages.slices(0, 3)
+    parts: tuple[StageSlice, ...] = model_stages.slices(0, 3)
     assert [len(part.elements) for part in parts] == [3, 3, 3]
     assert [part.read for part in parts] == [6, 6, 6]
 
@@ -233,7 +233,7 @@ def test_a_key_without_its_proof_ends_its_session(key: _native.StreamKey, tmp_pa
         parts = [1] * len(model_stages.rounds)
         rounds = LinearRounds(model_stages, cast("Any", WorkerPool(model_stages)), parts)
         guard = Guard(make_policy(revealed_values=True), str(tmp_path / "answers"))
-        session = Session(rounds, 4, Caller("client", None), guard, Patience())
+        session = ProviderSession(rounds, 4, Caller("client", None), guard, Patience())
         fail = session.link.fail
 
         async def failing(error: PrivetError) -> None:
@@ -241,7 +241,7 @@ def test_a_key_without_its_proof_ends_its_session(key: _native.StreamKey, tmp_pa
             await fail(error)
 
         session.link.fail = failing  # type: ignore[method-assign]
-        session._on_frame(Kind.KEY, key)
+        session._on_frame(FrameKind.KEY, key)
         await asyncio.gather(*session._tasks)
         assert session.over.is_set() == bool(errors)
 

@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from privet.errors import InputError
-from privet.gateway.oip.exchange import Answer, Question
+from privet.gateway.oip.exchange import InferenceRequest, InferenceResponse
 from privet.gateway.oip.tensors import Array, TextRoom, from_numbers, from_raw, to_data, to_raw
 
 HEADER = "Inference-Header-Content-Length"
@@ -47,7 +47,7 @@ class Body:
                 raise InputError(f"input {name} is given twice")
             inputs[name] = _tensor(name, tensor, tail, room)
         tail.end()
-        self.question = Question(
+        self.question = InferenceRequest(
             model,
             version,
             _text(document, "id", ""),
@@ -56,7 +56,7 @@ class Body:
             tuple(_output(output) for output in self._outputs),
         )
 
-    def answer(self, answer: Answer) -> tuple[bytes, int | None]:
+    def answer(self, answer: InferenceResponse) -> tuple[bytes, int | None]:
         """The answer's body as the request wants it; how many bytes of it are JSON, if not all."""
         outputs: list[dict[str, Any]] = []
         tail = b""

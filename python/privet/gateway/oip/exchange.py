@@ -40,7 +40,7 @@ STATEFUL = ("sequence_id", "sequence_start", "sequence_end")
 
 
 @dataclass(frozen=True)
-class Question:
+class InferenceRequest:
     """A request for predictions. `outputs` names those that are wanted; all if it is empty.
     `seconds` is how long the caller listens, if its call says so."""
 
@@ -54,7 +54,7 @@ class Question:
 
 
 @dataclass(frozen=True)
-class Answer:
+class InferenceResponse:
     """Predictions: each output with its datatype."""
 
     model: str
@@ -199,7 +199,7 @@ class Exchange:
             ),
         )
 
-    async def infer(self, question: Question) -> Answer:
+    async def infer(self, question: InferenceRequest) -> InferenceResponse:
         """Predictions for a request. Raises those of `ServiceClient.infer`; `Short` if this process
         is out of memory."""
         check_room()
@@ -220,7 +220,7 @@ class Exchange:
         finally:
             self.observer.models[question.model].add(time.monotonic() - start, is_done=succeeded)
         names = question.outputs or tuple(types)
-        return Answer(
+        return InferenceResponse(
             question.model,
             str(offer.model.version),
             question.id,
@@ -228,7 +228,7 @@ class Exchange:
             _parameters(result, time.monotonic() - start),
         )
 
-    async def _ask(self, question: Question, offer: Offer) -> Result:
+    async def _ask(self, question: InferenceRequest, offer: Offer) -> Result:
         timeout = _timeout(question.parameters)
 
         async def ask(inputs: Mapping[str, Array]) -> Result:
@@ -247,7 +247,7 @@ class Exchange:
 
     async def _infer(
         self,
-        question: Question,
+        question: InferenceRequest,
         program: Program,
         inputs: Mapping[str, Array],
         timeout: float | None,

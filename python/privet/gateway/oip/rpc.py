@@ -15,7 +15,13 @@ from privet import tracing
 from privet.errors import InputError
 from privet.gateway.oip import predict_pb2 as messages
 from privet.gateway.oip.binary import refuse_unsupported
-from privet.gateway.oip.exchange import EXTENSIONS, MORE, Answer, Exchange, Question
+from privet.gateway.oip.exchange import (
+    EXTENSIONS,
+    MORE,
+    Exchange,
+    InferenceRequest,
+    InferenceResponse,
+)
 from privet.gateway.oip.faults import check_caller, check_trust, fault
 from privet.gateway.oip.tensors import DATATYPES, Array, TextRoom, from_numbers, from_raw, to_raw
 from privet.runtime.listening import RenewedTls
@@ -157,7 +163,7 @@ class _Calls:
         return messages.ModelStatisticsResponse(**statistics)
 
 
-def _question(request: Any) -> Question:
+def _question(request: Any) -> InferenceRequest:
     raw = list(request.raw_input_contents)
     if raw and len(raw) != len(request.inputs):
         raise InputError(f"{len(raw)} raw contents for {len(request.inputs)} inputs")
@@ -170,7 +176,7 @@ def _question(request: Any) -> Question:
         inputs[tensor.name] = _tensor(tensor, raw[index] if raw else None, room)
     for output in request.outputs:
         refuse_unsupported(output.name, _parameters(output.parameters))
-    return Question(
+    return InferenceRequest(
         request.model_name,
         request.model_version,
         request.id,
@@ -196,7 +202,7 @@ def _parameters(parameters: Mapping[str, Any]) -> dict[str, Any]:
     return {name: getattr(parameters[name], field) for name, field in fields.items() if field}
 
 
-def _message(answer: Answer) -> Any:
+def _message(answer: InferenceResponse) -> Any:
     output = messages.ModelInferResponse.InferOutputTensor
     message = messages.ModelInferResponse(
         model_name=answer.model, model_version=answer.version, id=answer.id

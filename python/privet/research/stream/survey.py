@@ -19,7 +19,7 @@ from privet.compiler.compile import compile
 from privet.errors import InputError, Misuse
 from privet.research.stream.scaling import ParameterScaling, choose
 from privet.runtime.credentials import Credentials
-from privet.stream.allocation import OBJECTIVES, Allocation, Server, Side, allocate
+from privet.stream.allocation import OBJECTIVES, Allocation, Side, StageServer, allocate
 from privet.stream.cipher import Cipher
 from privet.stream.preprocessing import (
     PreparingData,
@@ -52,7 +52,7 @@ def survey(
         server_text, _, side = word.rpartition(":")
         if side not in SIDES:
             raise Misuse(f"{word!r} is not NAME:CORES:model or NAME:CORES:data")
-        servers.append(Server(*server_of(server_text), "model" if side == "model" else "data"))
+        servers.append(StageServer(*server_of(server_text), "model" if side == "model" else "data"))
     public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
     stages = profile(public, cipher, private)
     table = [stage.stage for stage in stages]

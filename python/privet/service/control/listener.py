@@ -10,7 +10,7 @@ from contextlib import AsyncExitStack
 
 from privet.errors import PrivetError
 from privet.runtime.hangup import Hangup
-from privet.runtime.listening import Bounds, WrapsTls
+from privet.runtime.listening import ListenerBounds, WrapsTls
 from privet.runtime.tasks import Tasks
 from privet.service.control.app import make_app
 from privet.service.control.handlers.health import probe_app
@@ -56,7 +56,7 @@ async def serve(
     try:
         app = make_app(service, gate)
         # Nobody at the plain listener says who they are, and must not take the files of clients.
-        bounds = Bounds.of_process(1 if probe is None else 2)
+        bounds = ListenerBounds.of_process(1 if probe is None else 2)
         async with AsyncExitStack() as stack:
             if reload is not None:
                 stack.enter_context(_hangup(service, reload))

@@ -10,7 +10,7 @@ from privet import zoo
 from privet.compiler.compile import Compiled, compile
 from privet.research.papers.workplace import Workplace
 from privet.research.stream.survey import MaterialCost, measure_material
-from privet.stream.allocation import Server, Side
+from privet.stream.allocation import Side, StageServer
 from privet.stream.cipher import PAILLIER, Cipher
 from privet.stream.profile import StageTimes, profile
 from privet.stream.stages import Stages
@@ -56,7 +56,7 @@ class PreparedModel:
         """Whether only simulations are in reach."""
         return self.name.startswith(LARGE)
 
-    def servers(self, cores: int) -> list[Server] | None:
+    def servers(self, cores: int) -> list[StageServer] | None:
         """The paper's servers, cores spread evenly over them, but a core at least for each of a
         provider's stages; None if these are too few."""
         counts = SERVERS.get(self.name, USUAL_SERVERS)
@@ -65,7 +65,7 @@ class PreparedModel:
         if cores - data < linear:
             return None
         return [
-            Server(f"{side}-{number + 1}", whole // count + (number < whole % count), side)
+            StageServer(f"{side}-{number + 1}", whole // count + (number < whole % count), side)
             for side, count, whole in zip(SIDES, counts, (cores - data, data), strict=True)
             for number in range(count)
         ]
