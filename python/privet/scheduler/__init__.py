@@ -18,27 +18,27 @@ from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine
 from privet.scheduler.material import Material, MaterialEntry
 from privet.scheduler.policies import (
-    Ahead,
+    AheadPolicy,
     Budget,
     Deadline,
     Fair,
     Fcfs,
+    JobStream,
     Policy,
     Priority,
     Shared,
-    Stream,
     named,
 )
 from privet.scheduler.profiles import GIB, Demand, Key, Profiles, Scaling, Usage
 from privet.scheduler.scheduler import BY_CLIENT, Scheduler
-from privet.scheduler.snapshot import Line, Snapshot
+from privet.scheduler.snapshot import QueueLine, Snapshot
 from privet.scheduler.submission import Outcome, Phase, Refused, Submission, Why
 
 __all__ = [
     "BY_CLIENT",
     "GIB",
     "Action",
-    "Ahead",
+    "AheadPolicy",
     "Budget",
     "Deadline",
     "Demand",
@@ -48,7 +48,7 @@ __all__ = [
     "Fcfs",
     "Key",
     "Limits",
-    "Line",
+    "QueueLine",
     "Machine",
     "Material",
     "MaterialEntry",
@@ -67,7 +67,7 @@ __all__ = [
     "Snapshot",
     "Start",
     "Stop",
-    "Stream",
+    "JobStream",
     "Submission",
     "TakeBack",
     "Usage",

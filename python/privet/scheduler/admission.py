@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections import Counter
 
 from privet.errors import Misuse
-from privet.scheduler.pairs import Entry, Pair, Stage
-from privet.scheduler.policies.policy import Stream
+from privet.scheduler.pairs import Pair, PairStage, SubmissionState
+from privet.scheduler.policies.policy import JobStream
 from privet.scheduler.profiles import Key
 from privet.scheduler.state import State
 from privet.scheduler.submission import PHASES, Phase, Refused, Submission, Why
@@ -24,13 +24,13 @@ _FATES = {
 def admit(state: State, now: float, submission: Submission) -> None:
     """Admits a submission, or raises `Refused`."""
     batches, notice = check(state, submission)
-    entry = Entry(submission, now)
+    entry = SubmissionState(submission, now)
     state.counts["submitted", "notice" if submission.notice else "request"] += 1
     pairs = list(notice.pairs) if notice is not None else []
     if submission.only is None:
         state.policy.submitted(now, submission, batches)
     for batch in batches:
-        stream = Stream(submission.client, submission.model, submission.suite, batch)
+        stream = JobStream(submission.client, submission.model, submission.suite, batch)
         if submission.only is None:
             _pair(state, now, entry, stream, pairs)
         else:
@@ -44,7 +44,7 @@ def admit(state: State, now: float, submission: Submission) -> None:
             state.forget(notice, "used")
 
 
-def check(state: State, submission: Submission) -> tuple[list[int], Entry | None]:
+def check(state: State, submission: Submission) -> tuple[list[int], SubmissionState | None]:
     """The batches of a submission's pairs, and the notice that it refers to. Raises `Refused` if it
     cannot be admitted now."""
     try:
@@ -92,7 +92,7 @@ def _check(state: State, submission: Submission) -> list[int]:
     return batches
 
 
-def _notice(state: State, submission: Submission) -> Entry | None:
+def _notice(state: State, submission: Submission) -> SubmissionState | None:
     """The notice that a request refers to; None if it came to nothing by no fault of the client."""
     id = submission.refers_to or ""
     notice = state.entries.get(id)
@@ -126,14 +126,14 @@ def _notice(state: State, submission: Submission) -> Entry | None:
 
 
 def _check_ready(
-    state: State, submission: Submission, batches: list[int], notice: Entry | None
+    state: State, submission: Submission, batches: list[int], notice: SubmissionState | None
 ) -> None:
     """Refuses a request unless each of its pairs finds material that lies ready."""
     needed = Counter(
-        Stream(submission.client, submission.model, submission.suite, batch) for batch in batches
+        JobStream(submission.client, submission.model, submission.suite, batch) for batch in batches
     )
     announced = [] if notice is None else notice.pairs
-    if any(pair.stage not in (Stage.TRANSIT, Stage.READY) for pair in announced):
+    if any(pair.stage not in (PairStage.TRANSIT, PairStage.READY) for pair in announced):
         raise Refused(Why.NOT_READY, f"the material of notice {submission.refers_to} is not ready")
     needed.subtract(pair.stream for pair in announced)
     free = state.material.free()
@@ -143,7 +143,7 @@ def _check_ready(
         )
 
 
-def _pair(state: State, now: float, entry: Entry, stream: Stream, noticed: list[Pair]) -> None:
+def _pair(state: State, now: float, entry: SubmissionState, stream: JobStream, noticed: list[Pair]) -> None:
     """Finds a pair for `stream`: the notice's, one whose material is there or is being made ahead,
     or a new one."""
     pair = next((pair for pair in noticed if pair.stream == stream), None)
@@ -156,7 +156,7 @@ def _pair(state: State, now: float, entry: Entry, stream: Stream, noticed: list[
         if ready is not None:
             pair = Pair(stream, entry, entry, machine=ready.machine, material=ready.material)
             entry.pairs.append(pair)
-            state.enqueue(now, pair, Stage.READY)
+            state.enqueue(now, pair, PairStage.READY)
             return
         ahead = state.making.get(stream)
         if ahead:
@@ -167,25 +167,25 @@ def _pair(state: State, now: float, entry: Entry, stream: Stream, noticed: list[
             return
     pair = Pair(stream, entry, None if entry.submission.notice else entry)
     entry.pairs.append(pair)
-    state.enqueue(now, pair, Stage.PRE)
+    state.enqueue(now, pair, PairStage.PRE)
 
 
-def _alone(state: State, now: float, entry: Entry, stream: Stream) -> None:
+def _alone(state: State, now: float, entry: SubmissionState, stream: JobStream) -> None:
     submission = entry.submission
     request = None if submission.notice else entry
     pair = Pair(stream, entry, request, machine=submission.machine or None)
     entry.pairs.append(pair)
-    state.enqueue(now, pair, Stage.PRE if submission.only is Phase.PRE else Stage.READY)
+    state.enqueue(now, pair, PairStage.PRE if submission.only is Phase.PRE else PairStage.READY)
 
 
-def _claim(state: State, now: float, entry: Entry, pair: Pair) -> None:
+def _claim(state: State, now: float, entry: SubmissionState, pair: Pair) -> None:
     """A request takes over a pair that was begun for a notice, or ahead."""
     pair.request = entry
     entry.pairs.append(pair)
-    if pair.stage is Stage.TRANSIT:
+    if pair.stage is PairStage.TRANSIT:
         state.material.claim(pair)
-        state.enqueue(now, pair, Stage.READY)
-    elif pair.stage is Stage.PRE:
+        state.enqueue(now, pair, PairStage.READY)
+    elif pair.stage is PairStage.PRE:
         key = state.policy.claimed(state.candidate(pair, Phase.PRE), pair.key)
         if key != pair.key:
             pair.key = key

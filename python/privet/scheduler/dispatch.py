@@ -11,7 +11,7 @@ from collections import Counter
 
 from privet.scheduler.pairs import Pair
 from privet.scheduler.placement import Placement
-from privet.scheduler.policies.policy import Stream, View
+from privet.scheduler.policies.policy import JobStream, View
 from privet.scheduler.profiles import Demand, Key
 from privet.scheduler.queues import Lane
 from privet.scheduler.state import State
@@ -194,7 +194,7 @@ class Dispatch:
         for stream in state.policy.wishes(self._now, look(state)):
             self._make(stream)
 
-    def _make(self, stream: Stream) -> None:
+    def _make(self, stream: JobStream) -> None:
         """Starts a T_pre that nobody asked for, if it fits now."""
         state = self._state
         place = self._placement.find(self._demand(stream.job(Phase.PRE)), None)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from privet.errors import Misuse
 from privet.scheduler.actions import Drained
-from privet.scheduler.pairs import Stage
+from privet.scheduler.pairs import PairStage
 from privet.scheduler.state import State
 
 REASON = "machine drained"
@@ -36,7 +36,7 @@ def drain(state: State, name: str) -> None:
     for stream, pairs in list(state.making.items()):
         for pair in [entry for entry in pairs if entry.machine == name]:
             pairs.remove(pair)
-            pair.stage = Stage.OVER
+            pair.stage = PairStage.OVER
             state.stop(pair, "its machine is taken out")
         if not pairs:
             del state.making[stream]

@@ -11,7 +11,7 @@ from __future__ import annotations
 from itertools import islice
 
 from privet.scheduler.actions import Probe, TakeBack
-from privet.scheduler.snapshot import Running
+from privet.scheduler.snapshot import RunningStatus
 from privet.scheduler.state import Late, State
 
 MOST_ASKED = 100
@@ -99,7 +99,7 @@ def _ask(state: State, now: float, since: float) -> None:
             state.outbox.append(Probe(client))
 
 
-def _is_awaited(state: State, run: Running) -> bool:
+def _is_awaited(state: State, run: RunningStatus) -> bool:
     """Whether another client waits that has called since a job started, or one in its session, and
     whose job could have that one's place."""
     place = state.resources[run.machine]

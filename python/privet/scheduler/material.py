@@ -15,7 +15,7 @@ from privet.errors import Misuse
 from privet.scheduler.actions import Action, MaterialGone, MaterialReady
 from privet.scheduler.limits import Limits
 from privet.scheduler.pairs import Pair
-from privet.scheduler.policies.policy import Stream
+from privet.scheduler.policies.policy import JobStream
 from privet.scheduler.profiles import Profiles
 from privet.scheduler.submission import Phase
 from privet.scheduler.timers import Alarm, Timers
@@ -30,7 +30,7 @@ class MaterialEntry:
     """
 
     material: str
-    stream: Stream
+    stream: JobStream
     machine: str
     bytes: int
     time: float
@@ -54,7 +54,7 @@ class Material:
         outbox: list[Action],
     ) -> None:
         self.announced: dict[str, Pair] = {}
-        self._free: dict[Stream, dict[str, MaterialEntry]] = {}
+        self._free: dict[JobStream, dict[str, MaterialEntry]] = {}
         self.free_bytes = 0
         self._unused: dict[str, MaterialEntry] = {}
         self._in_use: dict[str, MaterialEntry] = {}
@@ -95,7 +95,7 @@ class Material:
         """Whether unused material is here that was made for a job."""
         return self._made_for[job] > 0
 
-    def free(self) -> dict[Stream, int]:
+    def free(self) -> dict[JobStream, int]:
         """How many entries are free for the next request; they take `free_bytes`."""
         return {stream: len(entries) for stream, entries in self._free.items()}
 
@@ -131,7 +131,9 @@ class Material:
         self._counts["material", "made"] += 1
         self._outbox.append(MaterialReady(maker.id, material, machine))
 
-    def add_found(self, material: str, stream: Stream, machine: str, bytes: int, at: float) -> None:
+    def add_found(
+        self, material: str, stream: JobStream, machine: str, bytes: int, at: float
+    ) -> None:
         """New material lies on `machine`, from elsewhere."""
         size = bytes or self._expected(stream)
         entry = MaterialEntry(material, stream, machine, size, at)
@@ -151,7 +153,7 @@ class Material:
         self.announced.pop(pair.material or "", None)
         self._timers.drop(Alarm.EXPIRY, pair.material or "")
 
-    def take(self, stream: Stream) -> MaterialEntry | None:
+    def take(self, stream: JobStream) -> MaterialEntry | None:
         """The oldest that is free for `stream`, which then is its request's."""
         entry = next(iter(self._free.get(stream, {}).values()), None)
         if entry is not None:
@@ -219,5 +221,5 @@ class Material:
     def _expire(self, material: str, since: float) -> None:
         self._timers.set(Alarm.EXPIRY, material, since + self._limits.material_seconds)
 
-    def _expected(self, stream: Stream) -> int:
+    def _expected(self, stream: JobStream) -> int:
         return self._profiles.expected(stream.job(Phase.PRE)).material

@@ -5,11 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from privet.scheduler.policies.policy import Stream
+from privet.scheduler.policies.policy import JobStream
 from privet.scheduler.submission import Submission
 
 
-class Stage(StrEnum):
+class PairStage(StrEnum):
     """Where a pair is. `PRE`, `TRANSIT` and `READY` are the paper's queues."""
 
     PRE = "pre"
@@ -21,7 +21,7 @@ class Stage(StrEnum):
 
 
 @dataclass(eq=False, slots=True)
-class Entry:
+class SubmissionState:
     """A submission that was admitted. `ahead`: none was, the scheduler makes an entry on its own.
 
     `open`: pairs whose T_on (of a notice: T_pre) is not over. `claimed`: a request took the
@@ -57,10 +57,10 @@ class Pair:
     `reserved`: the machine kept for it. Equal only to itself.
     """
 
-    stream: Stream
-    maker: Entry
-    request: Entry | None
-    stage: Stage = Stage.PRE
+    stream: JobStream
+    maker: SubmissionState
+    request: SubmissionState | None
+    stage: PairStage = PairStage.PRE
     since: float = 0.0
     key: float = 0.0
     machine: str | None = None
@@ -70,7 +70,7 @@ class Pair:
     reserved: str | None = None
 
     @property
-    def owner(self) -> Entry:
+    def owner(self) -> SubmissionState:
         """The request, or else the notice."""
         return self.request or self.maker
 

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from privet.scheduler.machine import FreeResources
 from privet.scheduler.profiles import Demand
-from privet.scheduler.snapshot import Running
+from privet.scheduler.snapshot import RunningStatus
 
 
 @dataclass(slots=True)
@@ -45,7 +45,7 @@ class Placement:
         self,
         now: float,
         resources: Mapping[str, FreeResources],
-        running: Callable[[], Iterable[Running]],
+        running: Callable[[], Iterable[RunningStatus]],
     ) -> None:
         self._now = now
         self._resources = resources

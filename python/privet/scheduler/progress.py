@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from privet.scheduler.pairs import Pair, Stage
+from privet.scheduler.pairs import Pair, PairStage
 from privet.scheduler.profiles import Key, Usage
 from privet.scheduler.state import State
 from privet.scheduler.submission import Outcome, Phase
@@ -32,14 +32,14 @@ def finished(state: State, now: float, job: str, usage: Usage | None, material: 
         _complete_pair(state, now, pair)
     elif status.phase is Phase.PRE:
         _prepared(state, now, pair, material or job, usage.material if usage is not None else 0)
-    elif pair.stage is Stage.INFERRING:
+    elif pair.stage is PairStage.INFERRING:
         _complete_pair(state, now, pair)
 
 
 def _complete_pair(state: State, now: float, pair: Pair) -> None:
-    if pair.stage is Stage.OVER:
+    if pair.stage is PairStage.OVER:
         return
-    pair.stage = Stage.OVER
+    pair.stage = PairStage.OVER
     owner = pair.owner
     state.close_pairs(owner, 1)
     if not owner.open:
@@ -57,19 +57,19 @@ def park(state: State, now: float, job: str, usage: Usage | None) -> None:
 
 
 def _prepared(state: State, now: float, pair: Pair, material: str, bytes: int) -> None:
-    maker, is_making = pair.maker, pair.stage is Stage.MAKING
+    maker, is_making = pair.maker, pair.stage is PairStage.MAKING
     state.material.add_made(now, pair, material, bytes)
     if not is_making:
         state.material.release(now, pair)
         return
     if pair.request is not None:
-        state.enqueue(now, pair, Stage.READY)
+        state.enqueue(now, pair, PairStage.READY)
     elif maker.ahead:
         _unlist(state, pair)
-        pair.stage = Stage.OVER
+        pair.stage = PairStage.OVER
         state.material.release(now, pair)
     else:
-        pair.stage, pair.since = Stage.TRANSIT, now
+        pair.stage, pair.since = PairStage.TRANSIT, now
         state.material.announce(now, pair)
     if maker.submission.notice and not maker.ahead and not maker.ended:
         state.close_pairs(maker, 1)
@@ -89,11 +89,11 @@ def failed(
     state.counts["jobs", f"{run.status.phase} failed"] += 1
     if run.status.phase is Phase.ON and not pair.alone:
         state.counts["material", "given up"] += 1
-    if pair.stage not in (Stage.MAKING, Stage.INFERRING):
+    if pair.stage not in (PairStage.MAKING, PairStage.INFERRING):
         return
     if pair.request is None and pair.maker.ahead:
         _unlist(state, pair)
-        pair.stage = Stage.OVER
+        pair.stage = PairStage.OVER
     else:
         _rerun(state, now, pair, reason, rerun)
 
@@ -104,7 +104,7 @@ def _rerun(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> No
         pair.reruns += 1
         state.counts["jobs", "rerun"] += 1
         if pair.alone:
-            state.enqueue(now, pair, Stage.READY)
+            state.enqueue(now, pair, PairStage.READY)
             return
         if pair.request is not None and pair.request.submission.ready:
             _take_another(state, now, pair, reason)
@@ -112,9 +112,9 @@ def _rerun(state: State, now: float, pair: Pair, reason: str, rerun: bool) -> No
         made_once = pair.material is not None
         if pair.request is not None and (made_once or pair.maker.ahead or pair.maker.ended):
             pair.maker = pair.request
-        state.enqueue(now, pair, Stage.PRE)
+        state.enqueue(now, pair, PairStage.PRE)
     else:
-        pair.stage = Stage.OVER
+        pair.stage = PairStage.OVER
         state.end(now, pair.owner, Outcome.FAILED, reason)
         state.end(now, pair.maker, Outcome.FAILED, reason)
 
@@ -163,7 +163,7 @@ def _waiting_on(state: State, machine: str) -> list[Pair]:
         state.queues.remove(pair)
         if not pair.alone:
             state.material.discard(pair.material or "", "machine lost")
-        pair.stage = Stage.OVER
+        pair.stage = PairStage.OVER
     return struck
 
 
@@ -178,12 +178,12 @@ def _running_on(state: State, now: float, machine: str) -> list[Pair]:
         state.counts["jobs", f"{run.status.phase} failed"] += 1
         if run.status.phase is Phase.ON and not pair.alone:
             state.counts["material", "given up"] += 1
-        if pair.stage in (Stage.MAKING, Stage.INFERRING):
+        if pair.stage in (PairStage.MAKING, PairStage.INFERRING):
             if pair.request is None and pair.maker.ahead:
                 _unlist(state, pair)
             else:
                 struck.append(pair)
-            pair.stage = Stage.OVER
+            pair.stage = PairStage.OVER
     return struck
 
 
@@ -228,6 +228,6 @@ def give_up_notices(state: State, now: float) -> None:
             state.end(now, entry, Outcome.CANCELLED, "the service is shutting down")
     for pairs in state.making.values():
         for pair in pairs:
-            pair.stage = Stage.OVER
+            pair.stage = PairStage.OVER
             state.stop(pair, "the service is shutting down")
     state.making.clear()

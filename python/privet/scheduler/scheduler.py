@@ -24,8 +24,8 @@ from privet.scheduler.dispatch import Dispatch
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import Machine
 from privet.scheduler.material import Material
-from privet.scheduler.pairs import Stage
-from privet.scheduler.policies.policy import Policy, Stream
+from privet.scheduler.pairs import PairStage
+from privet.scheduler.policies.policy import JobStream, Policy
 from privet.scheduler.profiles import Profiles, Usage
 from privet.scheduler.snapshot import Snapshot
 from privet.scheduler.state import State
@@ -81,7 +81,7 @@ class Scheduler:
             self._state.end(now, entry, Outcome.CANCELLED, reason)
             return True
         for pair in entry.pairs:
-            pair.stage = Stage.OVER
+            pair.stage = PairStage.OVER
             self._state.material.release(now, pair)
         self._state.forget(entry, str(Outcome.CANCELLED))
         return True
@@ -191,7 +191,7 @@ class Scheduler:
         self,
         now: float,
         material: str,
-        stream: Stream,
+        stream: JobStream,
         machine: str,
         bytes: int = 0,
         age: float = 0.0,

@@ -22,7 +22,7 @@ class Queued:
 
 
 @dataclass(frozen=True)
-class Line:
+class QueueLine:
     """A queue: how many wait in it, and the first of them, those that wait longest."""
 
     length: int
@@ -30,7 +30,7 @@ class Line:
 
 
 @dataclass(frozen=True)
-class Running:
+class RunningStatus:
     """A job that runs: since `started`, to end at about `expected_end`, by `limit_end` at the
     latest; on those cores of that machine, with `memory` bytes. `stopping`: told to stop."""
 
@@ -51,7 +51,7 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Load:
+class MachineLoad:
     """A machine: its cores and bytes, and how many of them are taken; `draining`, it is taken out
     as soon as its jobs have ended."""
 
@@ -64,7 +64,7 @@ class Load:
 
 
 @dataclass(frozen=True)
-class Counters:
+class SchedulerCounters:
     """Counts since the start. `requests` and `notices` were admitted. `material`: entries made,
     used, expired, lost with a machine, or given up by a job that failed with them (used before)."""
 
@@ -90,12 +90,12 @@ class Snapshot:
     policy: str
     draining: bool
     drained: bool
-    pre: Line
-    transit: Line
-    waiting: Line
-    ready: Line
-    running: tuple[Running, ...]
-    machines: tuple[Load, ...]
+    pre: QueueLine
+    transit: QueueLine
+    waiting: QueueLine
+    ready: QueueLine
+    running: tuple[RunningStatus, ...]
+    machines: tuple[MachineLoad, ...]
     stock: Mapping[tuple[str, str, str, int], int]
     announced: Mapping[tuple[str, str, str, int], int]
-    counters: Counters
+    counters: SchedulerCounters

@@ -13,11 +13,11 @@ from privet.scheduler.clients import Clients
 from privet.scheduler.limits import Limits
 from privet.scheduler.machine import FreeResources, Machine
 from privet.scheduler.material import Material
-from privet.scheduler.pairs import Entry, Pair, Stage
-from privet.scheduler.policies.policy import Candidate, Capacity, Policy, Stream
+from privet.scheduler.pairs import Pair, PairStage, SubmissionState
+from privet.scheduler.policies.policy import Candidate, Capacity, JobStream, Policy
 from privet.scheduler.profiles import Demand, Profiles
 from privet.scheduler.queues import Queues
-from privet.scheduler.snapshot import Running
+from privet.scheduler.snapshot import RunningStatus
 from privet.scheduler.submission import Outcome, Phase, Submission
 from privet.scheduler.timers import Alarm, Timers
 
@@ -26,10 +26,10 @@ REMEMBERED = 10_000
 
 
 @dataclass(eq=False, slots=True)
-class Run:
+class RunState:
     """A job that runs, and its pair; `parked`, it only keeps memory."""
 
-    status: Running
+    status: RunningStatus
     pair: Pair
     parked: bool = False
 
@@ -56,16 +56,16 @@ class State:
         self.capacity = Capacity(0, 0)
         self.queues = Queues(policy.by_client or limits.absent_seconds is not None)
         self.timers = Timers()
-        self.running: dict[str, Run] = {}
+        self.running: dict[str, RunState] = {}
         self.parked = 0
         self.running_of: Counter[str] = Counter()
         self.running_for: Counter[str] = Counter()
         self.clients = Clients(limits.absent_seconds)
         self.late: dict[str, Late] = {}
         self.parties: set[str] = set()
-        self.entries: dict[str, Entry] = {}
+        self.entries: dict[str, SubmissionState] = {}
         self.past: OrderedDict[str, tuple[str, str]] = OrderedDict()
-        self.making: dict[Stream, list[Pair]] = {}
+        self.making: dict[JobStream, list[Pair]] = {}
         self.pairs_of: Counter[str] = Counter()
         self.counts: Counter[tuple[str, str]] = Counter()
         self.outbox: list[Action] = []
@@ -75,7 +75,7 @@ class State:
 
     # Entries ------------------------------------------------------------------------------------
 
-    def open(self, entry: Entry) -> None:
+    def open(self, entry: SubmissionState) -> None:
         """Admits an entry whose pairs are set."""
         self.entries[entry.id] = entry
         self.pairs_of[entry.submission.client] += entry.open
@@ -84,18 +84,18 @@ class State:
             self.timers.set(Alarm.TIMEOUT, entry.id, entry.arrived + timeout)
         self.watch(entry.arrived, entry.submission.client)
 
-    def ahead(self, now: float, stream: Stream) -> Pair:
+    def ahead(self, now: float, stream: JobStream) -> Pair:
         """A pair that no submission asked for."""
         self._aheads += 1
         submission = Submission(
             f"ahead-{self._aheads}", stream.client, stream.model, stream.suite, stream.batch, True
         )
-        entry = Entry(submission, now, ahead=True, open=1)
+        entry = SubmissionState(submission, now, ahead=True, open=1)
         pair = Pair(stream, entry, None, since=now)
         entry.pairs.append(pair)
         return pair
 
-    def end(self, now: float, entry: Entry, outcome: Outcome, reason: str = "") -> None:
+    def end(self, now: float, entry: SubmissionState, outcome: Outcome, reason: str = "") -> None:
         """Ends a submission, once; what is left of its pairs is given up."""
         if entry.ended:
             return
@@ -111,7 +111,7 @@ class State:
         if not (entry.submission.notice and outcome is Outcome.DONE and not entry.claimed):
             self.forget(entry, "used" if entry.claimed else str(outcome))
 
-    def close_pairs(self, entry: Entry, count: int) -> None:
+    def close_pairs(self, entry: SubmissionState, count: int) -> None:
         """That many pairs of an entry are over."""
         client = entry.submission.client
         entry.open -= count
@@ -119,39 +119,41 @@ class State:
         if not self.pairs_of[client]:
             del self.pairs_of[client]
 
-    def forget(self, entry: Entry, fate: str) -> None:
+    def forget(self, entry: SubmissionState, fate: str) -> None:
         """Drops an entry; of a notice remains what became of it."""
         if self.entries.pop(entry.id, None) and entry.submission.notice:
             self.past[entry.id] = (entry.submission.client, fate)
             if len(self.past) > REMEMBERED:
                 self.past.popitem(last=False)
 
-    def _give_up(self, now: float, pair: Pair, entry: Entry, outcome: Outcome, reason: str) -> None:
-        if pair.stage is Stage.OVER or (pair.request not in (None, entry)):
+    def _give_up(
+        self, now: float, pair: Pair, entry: SubmissionState, outcome: Outcome, reason: str
+    ) -> None:
+        if pair.stage is PairStage.OVER or (pair.request not in (None, entry)):
             return
-        if entry is not pair.maker and pair.maker.ahead and pair.stage is Stage.MAKING:
+        if entry is not pair.maker and pair.maker.ahead and pair.stage is PairStage.MAKING:
             pair.request = None
             self.making.setdefault(pair.stream, []).append(pair)
             return
-        stage, pair.stage = pair.stage, Stage.OVER
+        stage, pair.stage = pair.stage, PairStage.OVER
         self.queues.remove(pair)
-        if stage in (Stage.MAKING, Stage.INFERRING):
+        if stage in (PairStage.MAKING, PairStage.INFERRING):
             self.stop(pair, reason or str(outcome))
-        elif stage in (Stage.TRANSIT, Stage.READY) and not pair.alone:
+        elif stage in (PairStage.TRANSIT, PairStage.READY) and not pair.alone:
             self.material.release(now, pair)
         if pair.maker is not entry:
             self.end(now, pair.maker, outcome, reason)
 
     # Queues -------------------------------------------------------------------------------------
 
-    def enqueue(self, now: float, pair: Pair, stage: Stage) -> None:
+    def enqueue(self, now: float, pair: Pair, stage: PairStage) -> None:
         """Puts a pair at the end of the queue of its next job: `PRE` or `READY`."""
         pair.stage, pair.since, pair.reserved = stage, now, None
-        if stage is Stage.PRE and not pair.alone:
+        if stage is PairStage.PRE and not pair.alone:
             pair.machine = pair.material = None
         elif pair.alone and not pair.in_session:
             pair.machine = None
-        phase = Phase.PRE if stage is Stage.PRE else Phase.ON
+        phase = Phase.PRE if stage is PairStage.PRE else Phase.ON
         pair.key = self.policy.key(self.candidate(pair, phase))
         self.queues.push(pair, phase)
 
@@ -189,10 +191,10 @@ class State:
         limit = self.limits.of_job(now, demand.seconds, owner.arrived, owner.submission.timeout)
         self.queues.remove(pair)
         self.parties.difference_update(owner.submission.parties)
-        pair.stage = Stage.MAKING if phase is Phase.PRE else Stage.INFERRING
+        pair.stage = PairStage.MAKING if phase is Phase.PRE else PairStage.INFERRING
         pair.job, pair.machine, pair.since = job, machine, now
         key = (stream.client, stream.model, stream.suite, stream.batch)
-        status = Running(
+        status = RunningStatus(
             job,
             entry.id,
             phase,
@@ -205,7 +207,7 @@ class State:
             now + limit,
             False,
         )
-        self.running[job] = Run(status, pair)
+        self.running[job] = RunState(status, pair)
         self.running_of[stream.model] += 1
         self.running_for[stream.client] += 1
         self.policy.began(now, status)
@@ -272,7 +274,7 @@ class State:
             self.timers.drop(Alarm.LIMIT, run.status.job)
             self.outbox.append(Stop(run.status.job, reason))
 
-    def park(self, now: float, job: str) -> Run | None:
+    def park(self, now: float, job: str) -> RunState | None:
         """Frees the cores of a T_pre alone, which keeps its memory for its lease; None if no such
         job runs."""
         run = self.running.get(job)
@@ -291,7 +293,7 @@ class State:
             self.timers.set(Alarm.LIMIT, job, end)
         return run
 
-    def leave(self, now: float, job: str, keeps_material: bool = False) -> Run | None:
+    def leave(self, now: float, job: str, keeps_material: bool = False) -> RunState | None:
         """Frees what a job took; None if no such job runs. `keeps_material`: nobody touched its
         material."""
         run = self.running.pop(job, None)
@@ -326,7 +328,7 @@ class State:
         pair = self.material.announced.get(material)
         self.material.discard(material, reason)
         if pair is not None:
-            pair.stage = Stage.OVER
+            pair.stage = PairStage.OVER
             notice = pair.maker
             notice.pairs.remove(pair)
             if not notice.pairs and notice.ended:
@@ -337,7 +339,7 @@ class State:
         fits."""
         if self.limits.material_bytes is None:
             return
-        making = [run for run in self.running.values() if run.pair.stage is Stage.MAKING]
+        making = [run for run in self.running.values() if run.pair.stage is PairStage.MAKING]
         streams = [run.pair.stream for run in making if run.status.machine == machine]
         extra_bytes = sum(
             self.profiles.expected(stream.job(Phase.PRE)).material for stream in streams

@@ -7,9 +7,9 @@ import math
 from collections import Counter
 
 from privet.scheduler import lateness
-from privet.scheduler.pairs import Pair, Stage
-from privet.scheduler.policies.policy import Stream
-from privet.scheduler.snapshot import Counters, Line, Load, Queued, Snapshot
+from privet.scheduler.pairs import Pair, PairStage
+from privet.scheduler.policies.policy import JobStream
+from privet.scheduler.snapshot import MachineLoad, Queued, QueueLine, SchedulerCounters, Snapshot
 from privet.scheduler.state import State
 from privet.scheduler.submission import PHASES, Outcome
 
@@ -41,15 +41,15 @@ def backlog_seconds(state: State) -> float:
 
 def snapshot(state: State, now: float, limit: int) -> Snapshot:
     """See `Snapshot`; of each queue its first `limit`."""
-    queued: dict[Stage, list[Pair]] = {stage: [] for stage in Stage}
+    queued: dict[PairStage, list[Pair]] = {stage: [] for stage in PairStage}
     for lane in state.queues.lanes():
         for pair in lane.heap:
             queued[pair.stage].append(pair)
     transit = list(state.material.announced.values())
-    making = [run.pair for run in state.running.values() if run.pair.stage is Stage.MAKING]
+    making = [run.pair for run in state.running.values() if run.pair.stage is PairStage.MAKING]
     waiting = [
         pair
-        for pair in (*queued[Stage.PRE], *making)
+        for pair in (*queued[PairStage.PRE], *making)
         if pair.request is not None and pair.maker is not pair.request
     ]
     return Snapshot(
@@ -57,10 +57,10 @@ def snapshot(state: State, now: float, limit: int) -> Snapshot:
         state.policy.name,
         state.draining,
         state.drained,
-        _line(queued[Stage.PRE], limit),
+        _line(queued[PairStage.PRE], limit),
         _line(transit, limit),
         _line(waiting, limit),
-        _line(queued[Stage.READY], limit),
+        _line(queued[PairStage.READY], limit),
         tuple(run.status for run in state.running.values()),
         tuple(_load(state, name) for name in state.resources),
         {_names(stream): count for stream, count in state.material.free().items()},
@@ -69,12 +69,12 @@ def snapshot(state: State, now: float, limit: int) -> Snapshot:
     )
 
 
-def _line(pairs: list[Pair], limit: int) -> Line:
+def _line(pairs: list[Pair], limit: int) -> QueueLine:
     first = heapq.nsmallest(limit, pairs, key=lambda pair: pair.since)
-    return Line(len(pairs), tuple(_queued(pair) for pair in first))
+    return QueueLine(len(pairs), tuple(_queued(pair) for pair in first))
 
 
-def _names(stream: Stream) -> tuple[str, str, str, int]:
+def _names(stream: JobStream) -> tuple[str, str, str, int]:
     return stream.client, stream.model, stream.suite, stream.batch
 
 
@@ -85,19 +85,19 @@ def _queued(pair: Pair) -> Queued:
     return Queued(request, notice, *_names(stream), pair.since)
 
 
-def _load(state: State, name: str) -> Load:
+def _load(state: State, name: str) -> MachineLoad:
     free = state.resources[name]
     machine = free.machine
     usage = (machine.cores - free.cores, machine.memory - free.memory)
-    return Load(name, machine.cores, machine.memory, *usage, free.draining)
+    return MachineLoad(name, machine.cores, machine.memory, *usage, free.draining)
 
 
-def _counters(state: State) -> Counters:
+def _counters(state: State) -> SchedulerCounters:
     groups: dict[str, dict[str, int]] = {}
     for (group, name), count in state.counts.items():
         groups.setdefault(group, {})[str(name)] = count
     submitted = groups.get("submitted", {})
-    return Counters(
+    return SchedulerCounters(
         submitted.get("request", 0),
         submitted.get("notice", 0),
         groups.get("refused", {}),

@@ -22,6 +22,7 @@ from privet.scheduler import (
     BY_CLIENT,
     Action,
     Drained,
+    JobStream,
     Key,
     Machine,
     MaterialGone,
@@ -29,7 +30,6 @@ from privet.scheduler import (
     Scheduler,
     Start,
     Stop,
-    Stream,
     Submission,
     TakeBack,
     Usage,
@@ -223,7 +223,7 @@ class Driver:
 
     # Material -----------------------------------------------------------------------------------
 
-    def stock_found(self, entry: StoreEntry, stream: Stream, machine: str) -> None:
+    def stock_found(self, entry: StoreEntry, stream: JobStream, machine: str) -> None:
         """Material lies in a machine's store that the scheduler does not know of."""
         age = entry.age_seconds
         self.scheduler.stock_found(self.clock(), entry.id, stream, machine, entry.bytes, age)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 
 from privet.errors import PrivetError
 from privet.runtime import StoreEntry
-from privet.scheduler import Stream
+from privet.scheduler import JobStream
 from privet.service.driver import Driver
 from privet.service.executor import Executor
 from privet.service.metrics import Metrics
@@ -51,7 +51,7 @@ class Reconciliation:
                 self._driver.remove(entry.id, machine)
                 _log.info("useless material deleted", extra={"material": entry.id})
             else:
-                stream = Stream(entry.peer, version.key, entry.suite, version.program.batch)
+                stream = JobStream(entry.peer, version.key, entry.suite, version.program.batch)
                 self._driver.stock_found(entry, stream, machine)
                 self._metrics.material(version.key, "found")
 

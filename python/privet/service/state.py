@@ -6,7 +6,7 @@ import time
 from collections import Counter
 from typing import Any
 
-from privet.scheduler import Line, Snapshot
+from privet.scheduler import QueueLine, Snapshot
 from privet.service.service import Service
 from privet.service.timeline import Span, model_name, phase_of
 
@@ -39,7 +39,7 @@ def state(service: Service, since: float = 0.0) -> dict[str, Any]:
     }
 
 
-def _queue(line: Line, epoch: float) -> dict[str, Any]:
+def _queue(line: QueueLine, epoch: float) -> dict[str, Any]:
     first = [
         {
             "id": job.request or job.notice,

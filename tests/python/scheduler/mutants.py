@@ -14,9 +14,9 @@ from privet.scheduler import Drained, draining, progress, state
 from privet.scheduler.clients import Clients
 from privet.scheduler.machine import FreeResources
 from privet.scheduler.material import Material, MaterialEntry
-from privet.scheduler.pairs import Entry, Pair, Stage
+from privet.scheduler.pairs import Pair, PairStage, SubmissionState
 from privet.scheduler.placement import Placement
-from privet.scheduler.policies import Stream
+from privet.scheduler.policies import JobStream
 from privet.scheduler.timers import Alarm, Timers
 
 Change = Callable[[Any, str, Any], None]
@@ -51,7 +51,7 @@ def cores_are_free_at_the_stop(change: Change) -> None:
 def an_entry_stays_in_stock(change: Change) -> None:
     """Takes an entry and leaves it there."""
 
-    def take(self: Material, stream: Stream) -> MaterialEntry | None:
+    def take(self: Material, stream: JobStream) -> MaterialEntry | None:
         return next((entry for entry in self.unused() if entry.stream == stream), None)
 
     change(Material, "take", take)
@@ -62,7 +62,7 @@ def stock_is_everybodys(change: Change) -> None:
 
     original = Material.take
 
-    def take(self: Material, stream: Stream) -> MaterialEntry | None:
+    def take(self: Material, stream: JobStream) -> MaterialEntry | None:
         fits = (entry for entry in self.free() if entry.model == stream.model)
         return original(self, next(fits, stream))
 
@@ -80,10 +80,10 @@ def a_failed_t_on_starts_again(change: Change) -> None:
 
     def resumed(at: state.State, now: float, pair: Pair, reason: str, rerun: bool) -> None:
         original(at, now, pair, reason, rerun)
-        if pair.stage is Stage.PRE and "on#" in (pair.job or "") and at.resources:
+        if pair.stage is PairStage.PRE and "on#" in (pair.job or "") and at.resources:
             at.queues.remove(pair)
             pair.machine, pair.material = next(iter(at.resources)), (pair.job or "")
-            at.enqueue(now, pair, Stage.READY)
+            at.enqueue(now, pair, PairStage.READY)
 
     change(progress, "_rerun", resumed)
 
@@ -114,7 +114,7 @@ def a_submission_may_end_again(change: Change) -> None:
     """Forgets that a submission has ended."""
     end = state.State.end
 
-    def repeated(self: state.State, now: float, entry: Entry, *rest: Any) -> None:
+    def repeated(self: state.State, now: float, entry: SubmissionState, *rest: Any) -> None:
         end(self, now, entry, *rest)
         entry.ended = False
 
@@ -130,7 +130,7 @@ def a_session_that_rests_gives_its_memory_back(change: Change) -> None:
     """Frees with the cores what the keys take."""
     park = state.State.park
 
-    def freed(self: state.State, now: float, job: str) -> state.Run | None:
+    def freed(self: state.State, now: float, job: str) -> state.RunState | None:
         run = park(self, now, job)
         if run is not None and run.status.machine in self.resources:
             self.resources[run.status.machine].release((), run.status.memory)
@@ -144,7 +144,7 @@ def sessions_last_for_ever(change: Change) -> None:
     """Lets a session keep its memory beyond its lease."""
     park = state.State.park
 
-    def kept(self: state.State, now: float, job: str) -> state.Run | None:
+    def kept(self: state.State, now: float, job: str) -> state.RunState | None:
         run = park(self, now, job)
         self.timers.drop(Alarm.LIMIT, job)
         return run
@@ -185,7 +185,7 @@ def _dropped(at: state.State, now: float, machine: str) -> list[Pair]:
             at.leave(now, job)
             if run.pair.request is None and run.pair.maker.ahead:
                 progress._unlist(at, run.pair)
-            run.pair.stage = Stage.OVER
+            run.pair.stage = PairStage.OVER
     return []
 
 

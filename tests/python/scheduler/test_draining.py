@@ -10,14 +10,14 @@ from privet.errors import Misuse
 from privet.scheduler import (
     GIB,
     Drained,
+    JobStream,
     Machine,
     MaterialGone,
     Outcome,
-    Stream,
     named,
 )
 
-STREAM = Stream("alice", "small", "fss", 1)
+STREAM = JobStream("alice", "small", "fss", 1)
 
 
 def test_a_drained_machine_ends_its_jobs_and_goes() -> None:

@@ -8,6 +8,7 @@ from privet.scheduler import (
     GIB,
     Demand,
     Fcfs,
+    JobStream,
     Key,
     Limits,
     Machine,
@@ -16,7 +17,6 @@ from privet.scheduler import (
     Policy,
     Priority,
     Start,
-    Stream,
     Usage,
 )
 from privet.scheduler.policies import Candidate
@@ -99,7 +99,7 @@ def test_what_ends_before_the_room_is_needed_may_pass() -> None:
     bench = Bench()
     bench.submit("a", "heavy")
     bench.wait(1.0)
-    bench.scheduler.stock_found(1.0, "old", Stream("alice", "small", "fss", 1), "here")
+    bench.scheduler.stock_found(1.0, "old", JobStream("alice", "small", "fss", 1), "here")
     bench.submit("w", "wide")
     assert bench.starts(bench.submit("s")) == ["s/on#1"], "4 s, and the heavy job takes 9 more"
     assert bench.starts(bench.submit("t")) == [], "10 s are too long"

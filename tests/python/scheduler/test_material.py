@@ -6,9 +6,9 @@ import pytest
 from tests.python.scheduler.bench import Bench
 
 from privet.errors import Misuse
-from privet.scheduler import Limits, Stream, Usage
+from privet.scheduler import JobStream, Limits, Usage
 
-STREAM = Stream("alice", "small", "fss", 1)
+STREAM = JobStream("alice", "small", "fss", 1)
 
 
 def test_material_is_known_from_its_making_to_its_use() -> None:

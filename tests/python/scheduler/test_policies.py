@@ -8,7 +8,7 @@ from tests.python.scheduler.bench import Bench, table
 from privet.errors import Misuse
 from privet.scheduler import (
     GIB,
-    Ahead,
+    AheadPolicy,
     Budget,
     Deadline,
     Demand,
@@ -158,7 +158,7 @@ def steady(bench: Bench, requests: int, gap: float = 5.0) -> None:
 
 
 def test_ahead_makes_material_for_a_steady_stream_within_its_budget() -> None:
-    policy = Ahead(Fcfs(), Budget(entries=2, cores=0.5), horizon=20.0)
+    policy = AheadPolicy(Fcfs(), Budget(entries=2, cores=0.5), horizon=20.0)
     bench = Bench(policy)
     bench.scheduler.client_present(0.0, "alice", True)
     steady(bench, 2)
@@ -174,14 +174,14 @@ def test_ahead_makes_material_for_a_steady_stream_within_its_budget() -> None:
 
 
 def test_ahead_counts_bytes() -> None:
-    bench = Bench(Ahead(Fcfs(), Budget(bytes=150), horizon=100.0))
+    bench = Bench(AheadPolicy(Fcfs(), Budget(bytes=150), horizon=100.0))
     bench.scheduler.client_present(0.0, "alice", True)
     steady(bench, 2)
     assert len([job for job in bench.running if job.startswith("ahead")]) == 1
 
 
 def test_a_request_takes_over_what_is_being_made_ahead() -> None:
-    bench = Bench(Ahead(Fcfs(), Budget(cores=0.25)))
+    bench = Bench(AheadPolicy(Fcfs(), Budget(cores=0.25)))
     bench.scheduler.client_present(0.0, "alice", True)
     steady(bench, 2)
     (ahead,) = bench.running
@@ -191,7 +191,7 @@ def test_a_request_takes_over_what_is_being_made_ahead() -> None:
 
 
 def test_ahead_leaves_absent_and_quiet_clients_alone() -> None:
-    bench = Bench(Ahead(Fcfs(), horizon=20.0))
+    bench = Bench(AheadPolicy(Fcfs(), horizon=20.0))
     steady(bench, 2)
     assert bench.running == [], "alice has not said that she is there"
     bench.wait(10_000.0)
@@ -203,7 +203,7 @@ def test_ahead_leaves_absent_and_quiet_clients_alone() -> None:
 
 
 def test_ahead_stops_for_a_drain() -> None:
-    bench = Bench(Ahead(Fcfs()))
+    bench = Bench(AheadPolicy(Fcfs()))
     bench.scheduler.client_present(0.0, "alice", True)
     steady(bench, 2)
     jobs = bench.running

@@ -9,6 +9,7 @@ from privet.errors import Misuse
 from privet.scheduler import (
     GIB,
     Demand,
+    JobStream,
     Key,
     Limits,
     Machine,
@@ -16,7 +17,6 @@ from privet.scheduler import (
     Phase,
     Refused,
     Start,
-    Stream,
     Submission,
     Why,
 )
@@ -101,17 +101,17 @@ def test_a_cancelled_requests_material_serves_the_next(bench: Bench) -> None:
 
 
 def test_material_of_an_earlier_run_is_used_once(bench: Bench) -> None:
-    bench.scheduler.stock_found(0.0, "old", Stream("alice", "small", "fss", 1), "here")
+    bench.scheduler.stock_found(0.0, "old", JobStream("alice", "small", "fss", 1), "here")
     (start,) = bench.submit("r1")
     assert isinstance(start, Start)
     assert (start.phase, start.material) == ("on", "old")
     assert bench.starts(bench.submit("r2")) == ["r2/pre#1"]
     with pytest.raises(Misuse, match="known"):
-        bench.scheduler.stock_found(0.0, "old", Stream("alice", "small", "fss", 1), "here")
+        bench.scheduler.stock_found(0.0, "old", JobStream("alice", "small", "fss", 1), "here")
 
 
 def test_material_deleted_outside_is_forgotten(bench: Bench) -> None:
-    bench.scheduler.stock_found(0.0, "old", Stream("alice", "small", "fss", 1), "here")
+    bench.scheduler.stock_found(0.0, "old", JobStream("alice", "small", "fss", 1), "here")
     assert bench.scheduler.stock_gone(0.0, "old")
     assert not bench.scheduler.stock_gone(0.0, "old")
     bench.submit("n")

@@ -26,7 +26,7 @@ from privet.scheduler import (
     named,
 )
 from privet.scheduler.policies import fair
-from privet.scheduler.snapshot import Running
+from privet.scheduler.snapshot import RunningStatus
 
 CLIENTS, CORES = 100, 2
 SECONDS = {Phase.PRE: 0.03, Phase.ON: 0.02}
@@ -116,7 +116,7 @@ def test_what_a_forgotten_account_held_is_charged(
     policy, now, taken = fair.Fair(), 0.0, dict.fromkeys("abcde", 0.0)
     for number in range(5000):
         client = min("abcde", key=policy.share)
-        run = Running(
+        run = RunningStatus(
             f"{number}",
             "",
             Phase.ON,

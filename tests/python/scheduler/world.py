@@ -10,6 +10,7 @@ from privet.scheduler import (
     GIB,
     Action,
     Demand,
+    JobStream,
     Key,
     Limits,
     Machine,
@@ -18,7 +19,6 @@ from privet.scheduler import (
     Profiles,
     Refused,
     Scheduler,
-    Stream,
     Submission,
     Usage,
 )
@@ -251,7 +251,7 @@ class World:
         if self.audit.hosts:
             self._count += 1
             host = self.random.choice(list(self.audit.hosts))
-            stream = Stream(self.random.choice(CLIENTS), "small", "fss", 1)
+            stream = JobStream(self.random.choice(CLIENTS), "small", "fss", 1)
             self.scheduler.stock_found(self.now, f"found{self._count}", stream, host)
             self.audit.stock_found(f"found{self._count}", stream, host)
             self.decide()

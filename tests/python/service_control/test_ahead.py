@@ -10,7 +10,7 @@ from tests.e2e.caller import ServiceCaller
 from tests.python.service_control.actors import Pretender, eventually, scene
 
 from privet.scheduler import Fcfs
-from privet.scheduler.policies import Ahead
+from privet.scheduler.policies import AheadPolicy
 from privet.service.executor import Failure
 from privet.service.jobs import Job
 
@@ -19,7 +19,7 @@ def test_a_client_that_waits_gets_material_before_it_asks(
     folder: Path, key_folder: Path, program: Path
 ) -> None:
     async def main() -> None:
-        policy = Ahead(Fcfs(), horizon=60.0)
+        policy = AheadPolicy(Fcfs(), horizon=60.0)
         async with (
             scene(folder, key_folder, program, Pretender(0.01), policy=policy) as testbed,
             ServiceCaller(testbed.address, key_folder, folder / "c") as caller,
@@ -58,7 +58,7 @@ def test_what_is_made_ahead_is_not_counted_against_its_client(
         executor = Pretender(0.01)
         async with (
             scene(
-                folder, key_folder, program, executor, policy=Ahead(Fcfs(), horizon=60.0)
+                folder, key_folder, program, executor, policy=AheadPolicy(Fcfs(), horizon=60.0)
             ) as testbed,
             ServiceCaller(testbed.address, key_folder, folder / "c") as caller,
         ):
@@ -87,7 +87,7 @@ def test_what_is_not_made_ahead_after_all_has_ended(
         executor = Pretender(0.01)
         async with (
             scene(
-                folder, key_folder, program, executor, policy=Ahead(Fcfs(), horizon=60.0)
+                folder, key_folder, program, executor, policy=AheadPolicy(Fcfs(), horizon=60.0)
             ) as testbed,
             ServiceCaller(testbed.address, key_folder, folder / "c") as caller,
         ):

@@ -15,6 +15,7 @@ from privet.scheduler import (
     Action,
     Drained,
     Ended,
+    JobStream,
     Machine,
     MaterialGone,
     Outcome,
@@ -22,7 +23,6 @@ from privet.scheduler import (
     Probe,
     Start,
     Stop,
-    Stream,
     Submission,
     TakeBack,
 )
@@ -55,7 +55,7 @@ class Audit:
         self.stopped: set[str] = set()
         self.taken_back: set[str] = set()
         self.parked: set[str] = set()
-        self.entries: dict[str, tuple[Stream, str]] = {}
+        self.entries: dict[str, tuple[JobStream, str]] = {}
         self.spent_entries: set[str] = set()
         self.events = 0
         self.listening: set[str] | None = None
@@ -102,7 +102,7 @@ class Audit:
         self.listening = self.listening or set()
         (self.listening.add if is_listening else self.listening.discard)(client)
 
-    def stock_found(self, material: str, stream: Stream, machine: str) -> None:
+    def stock_found(self, material: str, stream: JobStream, machine: str) -> None:
         """A material entry from an earlier run."""
         self.events += 1
         self.entries[material] = (stream, machine)
@@ -260,8 +260,8 @@ class Audit:
         _require(not self.running, f"still running: {list(self.running)[:5]}")
 
 
-def _stream(start: Start) -> Stream:
-    return Stream(start.client, start.model, start.suite, start.batch)
+def _stream(start: Start) -> JobStream:
+    return JobStream(start.client, start.model, start.suite, start.batch)
 
 
 def _require(holds: bool, message: str) -> None:

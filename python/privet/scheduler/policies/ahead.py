@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from privet.errors import Misuse
-from privet.scheduler.policies.policy import Over, Policy, Stream, View
+from privet.scheduler.policies.policy import JobStream, Over, Policy, View
 from privet.scheduler.submission import Phase, Submission
 
 #: Streams that are followed at most: every wish looks at all of them.
@@ -52,7 +52,7 @@ class Budget:
     spare: int = 0
 
 
-class Ahead(Over):
+class AheadPolicy(Over):
     """`order` says which job goes first; `horizon` is in seconds, `weight` the share of a new gap
     in the average of gaps."""
 
@@ -69,7 +69,7 @@ class Ahead(Over):
         self.budget = budget or Budget()
         self.horizon = horizon
         self.weight = weight
-        self._streams: dict[Stream, Arrivals] = {}
+        self._streams: dict[JobStream, Arrivals] = {}
         self._present: set[str] = set()
 
     def present(self, now: float, client: str, present: bool) -> None:
@@ -84,7 +84,7 @@ class Ahead(Over):
         if submission.notice or submission.refers_to is not None:
             return
         for batch in set(batches):
-            stream = Stream(submission.client, submission.model, submission.suite, batch)
+            stream = JobStream(submission.client, submission.model, submission.suite, batch)
             arrivals = self._streams.get(stream)
             if arrivals is None:
                 self._streams[stream] = Arrivals(now)
@@ -98,7 +98,7 @@ class Ahead(Over):
         recent = sorted(self._streams.items(), key=lambda item: item[1].last, reverse=True)
         self._streams = dict(recent[: len(recent) // 2])
 
-    def wishes(self, now: float, view: View) -> list[Stream]:
+    def wishes(self, now: float, view: View) -> list[JobStream]:
         """Material entries to make now, those first that will be used soonest."""
         total = sum(free.machine.cores for free in view.resources.values())
         idle = sum(max(0, free.cores - self.budget.spare) for free in view.resources.values())
@@ -109,8 +109,10 @@ class Ahead(Over):
             return []
         return self._soonest(now, view, cores, size, entries)
 
-    def _soonest(self, now: float, view: View, cores: int, size: int, entries: int) -> list[Stream]:
-        queue: list[tuple[float, int, Stream, int, float]] = []
+    def _soonest(
+        self, now: float, view: View, cores: int, size: int, entries: int
+    ) -> list[JobStream]:
+        queue: list[tuple[float, int, JobStream, int, float]] = []
         for order, (stream, arrivals) in enumerate(self._streams.items()):
             rate = arrivals.rate(now)
             if stream.client in self._present and rate:
@@ -119,7 +121,7 @@ class Ahead(Over):
                 if have < math.ceil(rate * (lead + self.horizon)):
                     queue.append(((have + 1) / rate, order, stream, have, rate))
         heapq.heapify(queue)
-        selection: list[Stream] = []
+        selection: list[JobStream] = []
         while queue and entries:
             _, order, stream, have, rate = heapq.heappop(queue)
             demand = view.profiles.expected(stream.job(Phase.PRE))

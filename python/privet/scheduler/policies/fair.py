@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from privet.errors import Misuse
 from privet.scheduler.policies.orders import Fcfs
 from privet.scheduler.policies.policy import Candidate, Over, Policy
-from privet.scheduler.snapshot import Running
+from privet.scheduler.snapshot import RunningStatus
 
 #: Clients whose counts are kept although they are no higher than those of the clients served now.
 KEPT = 1024
@@ -76,7 +76,7 @@ class Fair(Over):
         self._counts[job.client] = max(self._served, self._counts.get(job.client, 0.0))
         return super().key(job)
 
-    def began(self, now: float, run: Running) -> None:
+    def began(self, now: float, run: RunningStatus) -> None:
         """Charges the client with the estimate."""
         self._served = max(self._served, self.share(run.client))
         estimate = len(run.cores) * (run.expected_end - run.started)
@@ -89,7 +89,7 @@ class Fair(Over):
             self._counts = ahead
         super().began(now, run)
 
-    def ended(self, now: float, run: Running) -> None:
+    def ended(self, now: float, run: RunningStatus) -> None:
         """Corrects the charge by what the job took, as far as the client's account does not."""
         core_seconds = len(run.cores) * (now - run.started)
         account = self._accounts.pop(run.client, None) or Account()

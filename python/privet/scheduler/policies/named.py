@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from privet.errors import Misuse
-from privet.scheduler.policies.ahead import Ahead, Budget
+from privet.scheduler.policies.ahead import AheadPolicy, Budget
 from privet.scheduler.policies.fair import Fair
 from privet.scheduler.policies.orders import Deadline, Fcfs, Priority, Urgent
 from privet.scheduler.policies.policy import Policy
@@ -36,7 +36,7 @@ def named(name: str, beta: float = 0.1, budget: Budget | None = None) -> Policy:
     policy = orders[order]()
     wraps: dict[str, Callable[[Policy], Policy]] = {
         "shared": Shared,
-        "ahead": lambda order: Ahead(order, budget),
+        "ahead": lambda order: AheadPolicy(order, budget),
         "fair": Fair,
     }
     for prefix in reversed(prefixes):

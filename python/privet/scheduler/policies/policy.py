@@ -13,7 +13,7 @@ from dataclasses import dataclass
 
 from privet.scheduler.machine import FreeResources
 from privet.scheduler.profiles import Demand, Key, Profiles
-from privet.scheduler.snapshot import Running
+from privet.scheduler.snapshot import RunningStatus
 from privet.scheduler.submission import Phase, Submission
 
 
@@ -42,7 +42,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Stream:
+class JobStream:
     """Requests that the same material serves."""
 
     client: str
@@ -60,7 +60,7 @@ class View:
     """What a policy sees when it may wish: `free` entries (made or being made) that nobody claimed,
     by stream; `bytes` and `cores` that entries made ahead take now; and the machines' rooms."""
 
-    free: Mapping[Stream, int]
+    free: Mapping[JobStream, int]
     bytes: int
     cores: int
     resources: Mapping[str, FreeResources]
@@ -108,10 +108,10 @@ class Policy:
     def present(self, now: float, client: str, present: bool) -> None:
         """A client came or went; none is there before it came."""
 
-    def began(self, now: float, run: Running) -> None:
+    def began(self, now: float, run: RunningStatus) -> None:
         """A job was started."""
 
-    def ended(self, now: float, run: Running) -> None:
+    def ended(self, now: float, run: RunningStatus) -> None:
         """A job is over, or gives its cores back; `run` is as when it was started."""
 
     def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
@@ -119,7 +119,7 @@ class Policy:
         `jobs`, those made ahead aside, run or could run on machines of that `total` capacity."""
         return demand.cores
 
-    def wishes(self, now: float, view: View) -> list[Stream]:
+    def wishes(self, now: float, view: View) -> list[JobStream]:
         """Entries to make ahead now, most wanted first. The scheduler starts those that fit, and
         asks again until it starts none."""
         return []
@@ -156,16 +156,16 @@ class Over(Policy):
     def present(self, now: float, client: str, present: bool) -> None:
         self.order.present(now, client, present)
 
-    def began(self, now: float, run: Running) -> None:
+    def began(self, now: float, run: RunningStatus) -> None:
         self.order.began(now, run)
 
-    def ended(self, now: float, run: Running) -> None:
+    def ended(self, now: float, run: RunningStatus) -> None:
         self.order.ended(now, run)
 
     def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
         return self.order.cores(demand, jobs, total)
 
-    def wishes(self, now: float, view: View) -> list[Stream]:
+    def wishes(self, now: float, view: View) -> list[JobStream]:
         return self.order.wishes(now, view)
 
     def next_event_at(self, now: float) -> float | None:
