@@ -15,7 +15,7 @@ from pathlib import Path
 
 from scripts.reference import commands, modules, suites
 
-from privet.service.repository import Limits, ModelConfig
+from privet.service.repository import ModelConfig, ModelLimits
 from privet.service.schema import table
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -24,7 +24,7 @@ DOCS = ROOT / "docs"
 GENERATED: Mapping[str, Callable[[], str]] = {
     "commands": commands.reference,
     "config": lambda: table(ModelConfig),
-    "limits": lambda: table(Limits),
+    "limits": lambda: table(ModelLimits),
     "modules": modules.reference,
     "suites": suites.reference,
 }

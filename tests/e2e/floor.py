@@ -17,7 +17,7 @@ from privet import keys
 from privet.compiler.compile import Compiled
 from privet.compiler.executor import execute
 from privet.runtime import Client, Credentials
-from privet.service.executor import Executor, Grant, Outcome, Running
+from privet.service.executor import Executor, Grant, JobOutcome, RunningJob
 from privet.service.executor.local import LocalExecutor
 from privet.suites import Gmw
 
@@ -70,7 +70,7 @@ class Floor:
             timeout=SOON,
         )
 
-    async def ask(self, job: Running, work: Callable[[Client], T]) -> T:
+    async def ask(self, job: RunningJob, work: Callable[[Client], T]) -> T:
         """Has the client do something at a job's worker."""
 
         def session() -> T:
@@ -79,13 +79,13 @@ class Floor:
 
         return await asyncio.to_thread(session)
 
-    async def prepare(self, **fields: Any) -> tuple[str, Outcome]:
+    async def prepare(self, **fields: Any) -> tuple[str, JobOutcome]:
         """A preparation that goes well: what the client calls the entry, and the outcome."""
         job = await self.executor.run(self.grant("prepare", **fields))
         (material,) = await self.ask(job, lambda client: client.prepare())
         return material, await job.outcome()
 
-    async def infer(self, material: str, **fields: Any) -> Outcome:
+    async def infer(self, material: str, **fields: Any) -> JobOutcome:
         """An inference that goes well, with the right result."""
         job = await self.executor.run(self.grant("infer", material=material, **fields))
         result = await self.ask(job, lambda client: client.infer([INPUT], material=material))

@@ -19,7 +19,7 @@ from tests.e2e.floor import Floor
 from privet.compiler.compile import Compiled
 from privet.errors import Misuse, PeerError
 from privet.runtime import Client
-from privet.service.executor import MachineEvent, Outcome
+from privet.service.executor import JobOutcome, MachineEvent
 from privet.service.executor.ray import RayExecutor
 
 pytestmark = [pytest.mark.slow, pytest.mark.timeout(300)]
@@ -195,7 +195,7 @@ async def keep_busy(stage: Floor, machine: str, stop: asyncio.Event) -> int:
     return count
 
 
-async def die_with(nodes: Nodes, stage: Floor, material: str) -> tuple[Outcome, float]:
+async def die_with(nodes: Nodes, stage: Floor, material: str) -> tuple[JobOutcome, float]:
     """Kills beta in the middle of an inference; its outcome, and how long it took to be told."""
     cores = next(node.cores for node in stage.executor.machines() if node.name == "beta")
     job = await stage.executor.run(

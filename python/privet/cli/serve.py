@@ -33,7 +33,7 @@ from privet.suites.ckks import COHORT
 from privet.suites.policy import accepts_anywhere
 
 if TYPE_CHECKING:
-    from privet.service.repository import Row
+    from privet.service.repository import VersionRow
     from privet.service.service import Service
 
 ANYWHERE = ("0.0.0.0", "::")
@@ -345,7 +345,7 @@ def _show(console: Console, service: Service, address: str, policy: Policy, as_j
         console.print(f"Serving at https://{address}; operators' page at /. Stop with Ctrl-C.")
 
 
-def _print(console: Console, rows: list[Row], as_json: bool) -> None:
+def _print(console: Console, rows: list[VersionRow], as_json: bool) -> None:
     if as_json:
         typer.echo(json.dumps({"event": "models", "models": [vars(row) for row in rows]}))
         return

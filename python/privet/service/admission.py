@@ -44,7 +44,7 @@ SendEvent = Callable[..., None]
 
 
 @dataclass
-class Lease:
+class AdmissionLease:
     """A grant from its arrival to its end, with times of the monotonic clock. Its start `is_known`
     once the executor has heard of it."""
 
@@ -77,7 +77,7 @@ class Admission:
         """Where sessions wait for their clients' next jobs."""
         self.generation = 0
         self._lock = threading.RLock()
-        self._lease: Lease | None = None
+        self._lease: AdmissionLease | None = None
         self._taken_back_grant: Grant | None = None
         self._cores: tuple[int, ...] = ()
         self._is_trimmed = False
@@ -98,7 +98,7 @@ class Admission:
             self._is_trimmed = False
             confinement.reset_peak()
             bound = MemoryBound(grant.memory, self._exceeded, self._attend)
-            self._lease = Lease(grant, bound, time.monotonic())
+            self._lease = AdmissionLease(grant, bound, time.monotonic())
             try:
                 bound.start()
             except (OSError, RuntimeError):
@@ -147,7 +147,7 @@ class Admission:
                 lease.links.append(link)
             return ClientSession(self, client, lease, link)
 
-    def resume(self, session: ClientSession) -> Lease | None:
+    def resume(self, session: ClientSession) -> AdmissionLease | None:
         """The grant of an idle session's client, under which the session is from now on; None if
         there is none."""
         with self._lock:
@@ -161,7 +161,7 @@ class Admission:
 
     def admit(
         self,
-        lease: Lease | None,
+        lease: AdmissionLease | None,
         kind: str,
         subject: str | None,
         suite: str | None,
@@ -200,7 +200,7 @@ class Admission:
                 return None
             return lease.refused
 
-    def finished(self, lease: Lease, material: str | None, cost: PhaseCost) -> None:
+    def finished(self, lease: AdmissionLease, material: str | None, cost: PhaseCost) -> None:
         """The job is done."""
         self._end(lease, "finished", material=material, cost=asdict(cost))
 
@@ -212,7 +212,7 @@ class Admission:
                 return False
             return self.idle.add(session, session.client, session.link, session.since)
 
-    def failed(self, lease: Lease, error: PrivetError) -> None:
+    def failed(self, lease: AdmissionLease, error: PrivetError) -> None:
         """The session of the job failed."""
         message = shortage(error) or unquoted(f"{type(error).__name__}: {error}")
         self._end(lease, "failed", error="failed", message=message)
@@ -228,7 +228,7 @@ class Admission:
                 for link in lease.links:
                     link.stop()
 
-    def leave(self, session: ClientSession, lease: Lease | None) -> None:
+    def leave(self, session: ClientSession, lease: AdmissionLease | None) -> None:
         """A session is over or idle, under this grant if there was one. What a job has left goes
         back to the system now, and not while the next client waits for its grant."""
         if lease is None:
@@ -273,7 +273,7 @@ class Admission:
                     lease.is_known = True
                     self._send_event("started", job=lease.grant.job, **lease.times())
 
-    def _give_up(self, lease: Lease) -> None:
+    def _give_up(self, lease: AdmissionLease) -> None:
         with self._lock:
             if lease is not self._lease or lease.request_time is not None:
                 return
@@ -292,7 +292,7 @@ class Admission:
                 finally:
                     self._exit()
 
-    def _end(self, lease: Lease, event: str, **fields: Any) -> None:
+    def _end(self, lease: AdmissionLease, event: str, **fields: Any) -> None:
         with self._lock:
             if lease is not self._lease:
                 return
@@ -310,7 +310,7 @@ class ClientSession:
         self,
         admission: Admission,
         client: str,
-        lease: Lease | None,
+        lease: AdmissionLease | None,
         link: Stopper | None = None,
         *,
         taken_back_grant: Grant | None = None,

@@ -35,7 +35,7 @@ from privet.scheduler import (
     Usage,
 )
 from privet.service.estimates import Estimates
-from privet.service.executor import Executor, Failure, Grant, Node, Outcome, Running
+from privet.service.executor import Executor, ExecutorNode, Failure, Grant, JobOutcome, RunningJob
 from privet.service.executor.grant import Phase as GrantPhase
 from privet.service.jobs import Job, State, WorkerLease
 
@@ -69,7 +69,7 @@ class CompletedJob:
     """A job that is over: from when to when, in seconds on the driver's clock."""
 
     start: Start
-    outcome: Outcome
+    outcome: JobOutcome
     began: float
     ended: float
 
@@ -107,7 +107,7 @@ class Driver:
         *,
         find: Callable[[Start], Job | None],
         changed: Changed,
-        joined: Callable[[Node, list[StoreEntry]], None],
+        joined: Callable[[ExecutorNode, list[StoreEntry]], None],
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.scheduler = scheduler
@@ -122,7 +122,7 @@ class Driver:
         self._taken_back: set[str] = set()
         self._on_action: Callable[[Action], None] = lambda action: None
         self._on_completed: Callable[[CompletedJob], None] = lambda job: None
-        self._nodes: dict[str, Node] = {}
+        self._nodes: dict[str, ExecutorNode] = {}
         self._drained: set[str] = set()
         self._starts: dict[str, Start] = {}
         self._stops: dict[str, str] = {}
@@ -146,7 +146,7 @@ class Driver:
         self._sessions = sessions
 
     @property
-    def nodes(self) -> list[Node]:
+    def nodes(self) -> list[ExecutorNode]:
         """The machines that are there."""
         return list(self._nodes.values())
 
@@ -183,7 +183,7 @@ class Driver:
         self.scheduler.party_waits(self.clock(), party, is_waiting)
         self._wake.set()
 
-    def park(self, start: Start, outcome: Outcome, began: float) -> None:
+    def park(self, start: Start, outcome: JobOutcome, began: float) -> None:
         """A job that began then has done its work, and from now on only keeps its memory."""
         now = self.clock()
         key = Key(start.model, start.suite, start.batch, start.phase)
@@ -254,7 +254,7 @@ class Driver:
 
     # The loop -----------------------------------------------------------------------------------
 
-    async def join(self, node: Node, *, reserved: bool = False) -> None:
+    async def join(self, node: ExecutorNode, *, reserved: bool = False) -> None:
         """A machine is there; a `reserved` one is none of the executor's, and for sessions only."""
         entries = [] if reserved else await self._executor.material(node.name)
         self._nodes[node.name] = node
@@ -364,24 +364,24 @@ class Driver:
             span.error = outcome.failure
         self._over(CompletedJob(start, outcome, began, self.clock()))
 
-    async def _outcome(self, start: Start, job: Job | None) -> Outcome:
+    async def _outcome(self, start: Start, job: Job | None) -> JobOutcome:
         try:
             return await self._carry_out(start, job)
         except (PrivetError, OSError) as error:
             # No worker came up, or the material went meanwhile: it starts again from a fresh entry.
-            return Outcome(start.job, "crashed", str(error), start.material)
+            return JobOutcome(start.job, "crashed", str(error), start.material)
         finally:
             if job is not None and job.leases.pop(start.job, None) is not None:
                 self._changed(job, quietly=True)
 
-    async def _carry_out(self, start: Start, job: Job | None) -> Outcome:
+    async def _carry_out(self, start: Start, job: Job | None) -> JobOutcome:
         node = self._nodes.get(start.machine)
         if node is None or job is None:
             why: Failure = "machine lost" if node is None else "failed"
-            return Outcome(start.job, why, "there is nothing to run", start.material)
+            return JobOutcome(start.job, why, "there is nothing to run", start.material)
         if job.version.in_sessions and self._sessions is not None:
             if start.job in self._stops:
-                return Outcome(start.job, "stopped")
+                return JobOutcome(start.job, "stopped")
             self._hosted.add(start.job)
             return await self._sessions.run(
                 start, tuple(node.cores[index] for index in start.cores)
@@ -410,7 +410,7 @@ class Driver:
             self.remove(grant.material, grant.machine)
         return outcome
 
-    def _watch_start(self, running: Running) -> None:
+    def _watch_start(self, running: RunningJob) -> None:
         """A job has not ended soon: it works, or its client has not come."""
 
         async def attend() -> None:
@@ -426,7 +426,7 @@ class Driver:
 
         self._background(attend())
 
-    def _grant(self, start: Start, node: Node, job: Job) -> Grant:
+    def _grant(self, start: Start, node: ExecutorNode, job: Job) -> Grant:
         return Grant(
             start.job,
             _phase(start, job),
@@ -448,7 +448,7 @@ class Driver:
         halved = grace / (1 << min(self.scheduler.lapses(client), 10))
         return min(grace, max(LEAST_GRACE, halved))
 
-    def _publish_lease(self, start: Start, job: Job, grant: Grant, running: Running) -> None:
+    def _publish_lease(self, start: Start, job: Job, grant: Grant, running: RunningJob) -> None:
         """Tells the client that it may come."""
         job.leases[start.job] = WorkerLease(
             start.job,
@@ -515,7 +515,7 @@ def _phase(start: Start, job: Job | None) -> GrantPhase:
     return "fetch" if job is not None and job.kind == "fetch" else "infer"
 
 
-def _reason(outcome: Outcome) -> str:
+def _reason(outcome: JobOutcome) -> str:
     """Why a job failed, in words for its client: no more than it may know."""
     return {
         "absent": "the client did not come in time",

@@ -12,7 +12,7 @@ from privet.errors import Misuse
 from privet.runtime.machine import available_memory, usable_cores
 from privet.service.driver import Driver
 from privet.service.estimates import HEADROOM
-from privet.service.executor import Executor, Node
+from privet.service.executor import Executor, ExecutorNode
 from privet.service.repository import Version
 
 APART = "control plane"
@@ -27,7 +27,7 @@ class LocalNode:
     def __init__(self, executor: Executor, driver: Driver) -> None:
         self._executor = executor
         self._driver = driver
-        self._apart: Node | None = None
+        self._apart: ExecutorNode | None = None
         self._reserved: dict[str, int] = {}
 
     @property
@@ -35,7 +35,7 @@ class LocalNode:
         """How schedules call it."""
         return self._executor.local_machine() or APART
 
-    def is_apart(self, node: Node) -> bool:
+    def is_apart(self, node: ExecutorNode) -> bool:
         """Whether a machine is this one, and none of the executor's."""
         return node is self._apart
 
@@ -64,7 +64,7 @@ class LocalNode:
         if self._is_lent():
             self._driver.set_aside(self.name, -model_bytes)
 
-    def joined(self, node: Node) -> None:
+    def joined(self, node: ExecutorNode) -> None:
         """A machine runs jobs from now on; if it is this one, not in what was taken before."""
         if node.name == self.name:
             self._driver.set_aside(node.name, sum(self._reserved.values()))
@@ -72,12 +72,12 @@ class LocalNode:
     def _is_lent(self) -> bool:
         return any(node.name == self.name for node in self._driver.nodes)
 
-    async def _node(self) -> Node:
+    async def _node(self) -> ExecutorNode:
         for node in self._executor.machines():
             if node.name == self._executor.local_machine():
                 return node
         if self._apart is None:
             cores = tuple(usable_cores())
-            self._apart = Node(APART, cores, available_memory() // 2, "")
+            self._apart = ExecutorNode(APART, cores, available_memory() // 2, "")
             await self._driver.join(self._apart, reserved=True)
         return self._apart

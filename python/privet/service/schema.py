@@ -21,7 +21,7 @@ from privet.errors import Misuse
 T = TypeVar("T")
 
 
-class Kind(Protocol):
+class ValueKind(Protocol):
     """How a field's value is read and described."""
 
     def read(self, value: Any) -> Any:
@@ -127,7 +127,7 @@ class Flag:
 class Several:
     """A list of `least` to `most` values of one kind, all different unless they may `repeat`."""
 
-    each: Kind
+    each: ValueKind
     least: int = 1
     most: int = 16
     repeat: bool = False
@@ -146,7 +146,7 @@ class Several:
 
 
 @dataclass(frozen=True)
-class Part:
+class SchemaPart:
     """An object or a table of its own, read as the dataclass `of`."""
 
     of: type[Any]
@@ -161,28 +161,28 @@ class Part:
         return schema(self.of)
 
 
-def option(kind: Kind, about: str, default: Any = None) -> Any:
+def option(kind: ValueKind, about: str, default: Any = None) -> Any:
     """A dataclass field that is read as `kind`; it may be left out, and is `default` then."""
     return dataclasses.field(default=default, metadata=described(kind, about))
 
 
 @dataclass(frozen=True)
-class Entry:
+class SchemaEntry:
     """A name that a document may have: how its value is read, what it is for, and its default."""
 
     name: str
-    kind: Kind
+    kind: ValueKind
     about: str
     default: Any = None
 
 
-def entries(*those: Entry) -> Any:
+def entries(*those: SchemaEntry) -> Any:
     """A dataclass field that holds, by name, what the document says under these names, which are
     beside those of the other fields; what it leaves out is not there."""
     return dataclasses.field(default_factory=dict, metadata={"entries": those})
 
 
-def described(kind: Kind, about: str) -> dict[str, Any]:
+def described(kind: ValueKind, about: str) -> dict[str, Any]:
     """The metadata of a dataclass field that is read as `kind`."""
     return {"kind": kind, "about": about}
 
@@ -257,27 +257,29 @@ def table(of: type[Any]) -> str:
     rows = ["| Option | Default | Meaning |", "|---|---|---|"]
     for entry, _ in _entries(of).values():
         default = "" if entry.default is None else f"`{_toml(entry.default)}`"
-        if not isinstance(entry.kind, Part):
+        if not isinstance(entry.kind, SchemaPart):
             rows.append(f"| `{entry.name}` | {default} | {entry.about} |")
     return "\n".join(rows) + "\n"
 
 
-def _entries(config_type: type[Any]) -> dict[str, tuple[Entry, str]]:
+def _entries(config_type: type[Any]) -> dict[str, tuple[SchemaEntry, str]]:
     """What a document may have, by name, with the fields that hold it; each call asks this of its
     form."""
     if config_type not in _ENTRIES:
-        entries: dict[str, tuple[Entry, str]] = {}
+        entries: dict[str, tuple[SchemaEntry, str]] = {}
         for field in dataclasses.fields(config_type):
             metadata = field.metadata
             if "kind" in metadata:
-                entry = Entry(field.name, metadata["kind"], metadata["about"], _default(field))
+                entry = SchemaEntry(
+                    field.name, metadata["kind"], metadata["about"], _default(field)
+                )
                 entries[entry.name] = entry, field.name
             entries |= {entry.name: (entry, field.name) for entry in metadata.get("entries", ())}
         _ENTRIES[config_type] = entries
     return _ENTRIES[config_type]
 
 
-_ENTRIES: dict[type[Any], dict[str, tuple[Entry, str]]] = {}
+_ENTRIES: dict[type[Any], dict[str, tuple[SchemaEntry, str]]] = {}
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

@@ -44,7 +44,7 @@ from privet.service.audit_log import AuditLog
 from privet.service.driver import ClientEndpoint, Driver
 from privet.service.estimates import HEADROOM, Estimates
 from privet.service.event_recorder import EventRecorder
-from privet.service.executor import Executor, Node
+from privet.service.executor import Executor, ExecutorNode
 from privet.service.jobs import Job, Jobs
 from privet.service.limits import (
     ActiveClients,
@@ -461,7 +461,7 @@ class Service:
 
     # For repository and driver ------------------------------------------------------------------
 
-    def _joined(self, node: Node, entries: list[StoreEntry]) -> None:
+    def _joined(self, node: ExecutorNode, entries: list[StoreEntry]) -> None:
         if not self._local_node.is_apart(node):
             self._local_node.joined(node)
             self._reconciliation.take_in(node.name, entries)

@@ -22,7 +22,7 @@ from privet.scheduler import Demand, Ended, Phase, Refused, Start, Submission
 from privet.service.driver import Driver
 from privet.service.estimates import FIXED_SECONDS, OFFLINE_BYTES_PER_SECOND, Estimates
 from privet.service.event_recorder import EventRecorder
-from privet.service.executor import Failure, Outcome
+from privet.service.executor import Failure, JobOutcome
 from privet.service.jobs import Job, Jobs
 from privet.service.limits import Exhausted, LimitReached
 from privet.service.model_server import SILENCE_SECONDS, ModelServer
@@ -53,12 +53,12 @@ class Permit:
     job: Job
     start: Start | None = None
     began: float = 0.0
-    end: asyncio.Future[Outcome] | None = None
+    end: asyncio.Future[JobOutcome] | None = None
     missing: frozenset[str] = frozenset()
 
 
 @dataclass(eq=False)
-class Session:
+class EncryptedSession:
     """A client's conversation with a version's process, `number` on both sides; `name` is the
     common name in the client's certificate. Where it is that of a party which others' inferences
     need, that is its `partner`, and `submission` the one whose job takes it now.
@@ -109,10 +109,10 @@ class Sessions:
         self._admit = admit
         self._machine = machine
         self._grace = grace
-        self._partners: dict[str, Session] = {}
+        self._partners: dict[str, EncryptedSession] = {}
         self._last = 0
-        self._sessions: dict[int, Session] = {}
-        self._permits: dict[str, tuple[Session, Permit]] = {}
+        self._sessions: dict[int, EncryptedSession] = {}
+        self._permits: dict[str, tuple[EncryptedSession, Permit]] = {}
 
     # For the control plane ----------------------------------------------------------------------
 
@@ -122,14 +122,14 @@ class Sessions:
         model_server: ModelServer,
         name: str | None = None,
         partner: str | None = None,
-    ) -> Session:
+    ) -> EncryptedSession:
         """A client comes, with the common name in its certificate; or a `partner` of clients."""
         self._last += 1
-        session = Session(self._last, client, model_server, name, partner)
+        session = EncryptedSession(self._last, client, model_server, name, partner)
         self._sessions[self._last] = session
         return session
 
-    def close(self, session: Session) -> None:
+    def close(self, session: EncryptedSession) -> None:
         """A client has left: what waits is cancelled, what computes ends soon."""
         session.over = True
         self._remove_partner(session)
@@ -167,7 +167,7 @@ class Sessions:
         elif event["event"] == "waits":
             model_server.order(session=event["session"], gone=True)
 
-    def _on_session_event(self, session: Session, event: dict[str, Any]) -> None:
+    def _on_session_event(self, session: EncryptedSession, event: dict[str, Any]) -> None:
         match event["event"]:
             case "ask":
                 self._ask(session, event["work"])
@@ -182,7 +182,7 @@ class Sessions:
 
     # Partners -----------------------------------------------------------------------------------
 
-    def _on_waiting(self, session: Session) -> None:
+    def _on_waiting(self, session: EncryptedSession) -> None:
         """A partner waits for the next inference; an earlier connection of it does so no more."""
         if session.partner is not None and not session.over:
             awaited = session.version.awaited(session.partner)
@@ -190,7 +190,7 @@ class Sessions:
             session.submission = None
             self._driver.party_waits(awaited, True)
 
-    def _remove_partner(self, session: Session) -> None:
+    def _remove_partner(self, session: EncryptedSession) -> None:
         """A partner has left."""
         if session.partner is not None:
             awaited = session.version.awaited(session.partner)
@@ -233,7 +233,7 @@ class Sessions:
 
     # Work ---------------------------------------------------------------------------------------
 
-    def _ask(self, session: Session, work: Work) -> None:
+    def _ask(self, session: EncryptedSession, work: Work) -> None:
         if session.over:
             self._refuse(session, OVER, busy=True)
             return
@@ -269,10 +269,10 @@ class Sessions:
         if together and work == "keys":
             self._check_partners(session.permit.job)
 
-    def _count(self, session: Session, answers: int) -> None:
+    def _count(self, session: EncryptedSession, answers: int) -> None:
         self._admit(session.client, session.name, session.version.session.mode, answers)
 
-    def _submit(self, session: Session, work: Work) -> Job:
+    def _submit(self, session: EncryptedSession, work: Work) -> Job:
         version, keys = session.version, work == "keys"
         batch, choice = version.session_batch, version.session
         self._estimates.expect_session(
@@ -307,7 +307,7 @@ class Sessions:
             text = f"the service is full: no room in {QUEUE_SECONDS:.0f} s; try again later"
             self._give_up(*permitted, text)
 
-    def _give_up(self, session: Session, permit: Permit, text: str) -> None:
+    def _give_up(self, session: EncryptedSession, permit: Permit, text: str) -> None:
         """Refuses what has not begun."""
         del self._permits[permit.job.id]
         session.permit = None
@@ -315,7 +315,7 @@ class Sessions:
         self._refuse(session, text, busy=True)
         self._driver.cancel(permit.job.id)
 
-    def _on_work_end(self, session: Session, seconds: float, error: str | None) -> None:
+    def _on_work_end(self, session: EncryptedSession, seconds: float, error: str | None) -> None:
         """The process has computed, or received keys."""
         permit = session.permit
         if permit is None or permit.start is None:
@@ -330,15 +330,15 @@ class Sessions:
             self._end(permit, self._outcome(session, permit, seconds))
         else:
             failure: Failure = "absent" if session.over else "failed"
-            self._end(permit, Outcome(permit.start.job, failure, error, seconds=seconds))
+            self._end(permit, JobOutcome(permit.start.job, failure, error, seconds=seconds))
 
-    def _on_answer(self, session: Session) -> None:
+    def _on_answer(self, session: EncryptedSession) -> None:
         """The client has its answer: a session that is to end may now."""
         session.busy = False
         if session.ending:
             session.closing.set()
 
-    def _on_left(self, session: Session) -> None:
+    def _on_left(self, session: EncryptedSession) -> None:
         # A client that left while its permit was on its way: the process does no work under it, and
         # took no partner.
         if session.permit is not None and session.permit.start is not None:
@@ -348,32 +348,32 @@ class Sessions:
         self._remove_partner(session)
         self._drop_keys(session)
 
-    def _on_process_end(self, session: Session) -> None:
+    def _on_process_end(self, session: EncryptedSession) -> None:
         """The process has died."""
         self._drop_permit(session, "crashed", "the model's process died")
         session.closing.set()
         self._on_left(session)
 
-    def _drop_permit(self, session: Session, failure: Failure, text: str) -> None:
+    def _drop_permit(self, session: EncryptedSession, failure: Failure, text: str) -> None:
         permit, session.permit = session.permit, None
         if permit is not None and permit.start is not None:
-            self._end(permit, Outcome(permit.start.job, failure, text))
+            self._end(permit, JobOutcome(permit.start.job, failure, text))
         elif permit is not None:
             self._driver.cancel(permit.job.id)
 
-    def _drop_keys(self, session: Session) -> None:
+    def _drop_keys(self, session: EncryptedSession) -> None:
         permit, session.keys = session.keys, None
         if permit is not None and permit.start is not None:
-            self._end(permit, Outcome(permit.start.job))
+            self._end(permit, JobOutcome(permit.start.job))
 
     # For the driver -----------------------------------------------------------------------------
 
-    async def run(self, start: Start, cores: tuple[int, ...]) -> Outcome:
+    async def run(self, start: Start, cores: tuple[int, ...]) -> JobOutcome:
         """Lets a session's process work, and waits until it has."""
         permitted = self._permits.get(start.request)
         if permitted is None or permitted[0].over:
             self._release_partners(start.request)
-            return Outcome(start.job, "absent", "the client has left")
+            return JobOutcome(start.job, "absent", "the client has left")
         session, permit = permitted
         if permit.work == "keys" and session.version.session.suite.partners:
             try:
@@ -385,7 +385,7 @@ class Sessions:
                 session.permit = None
                 self._refuse(session, str(refused), busy=busy)
                 self._release_partners(start.request)
-                return Outcome(start.job, "failed", str(refused))
+                return JobOutcome(start.job, "failed", str(refused))
         permit.start, permit.began = start, self._driver.clock()
         permit.end = asyncio.get_running_loop().create_future()
         permit.job.state = "preparing" if permit.work == "keys" else "inferring"
@@ -417,12 +417,12 @@ class Sessions:
             session.permit = None
             self._refuse(session, f"{ended.outcome}: {ended.reason}", busy=True)
 
-    def _end(self, permit: Permit, outcome: Outcome) -> None:
+    def _end(self, permit: Permit, outcome: JobOutcome) -> None:
         self._permits.pop(permit.job.id, None)
         if permit.end is not None and not permit.end.done():
             permit.end.set_result(outcome)
 
-    def _outcome(self, session: Session, permit: Permit, seconds: float) -> Outcome:
+    def _outcome(self, session: EncryptedSession, permit: Permit, seconds: float) -> JobOutcome:
         """Bytes by the plan, which is what passes."""
         assert permit.start is not None
         plan, groups = session.version.plan or {}, int((session.version.plan or {})["groups"])
@@ -432,9 +432,9 @@ class Sessions:
         else:
             bytes_client, bytes_server = plan["online_bytes_client"], plan["online_bytes_server"]
             cost = PhaseCost(seconds, bytes_client // groups, bytes_server // groups, 1, 0.0)
-        return Outcome(permit.start.job, cost=cost, seconds=seconds)
+        return JobOutcome(permit.start.job, cost=cost, seconds=seconds)
 
-    def _refuse(self, session: Session, text: str, *, busy: bool) -> None:
+    def _refuse(self, session: EncryptedSession, text: str, *, busy: bool) -> None:
         session.model_server.order(session=session.number, refused=text, busy=busy)
 
 

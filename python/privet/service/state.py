@@ -8,7 +8,7 @@ from typing import Any
 
 from privet.scheduler import QueueLine, Snapshot
 from privet.service.service import Service
-from privet.service.timeline import Span, model_name, phase_of
+from privet.service.timeline import RunSpan, model_name, phase_of
 
 
 def state(service: Service, since: float = 0.0) -> dict[str, Any]:
@@ -91,8 +91,8 @@ def _last(service: Service, now: Snapshot) -> Any:
     """The monitor's figures, with the jobs that run."""
     clock = time.time()
     cores = sum(load.cores for load in now.machines)
-    spans = [Span(job.cores, service.epoch + job.started, clock) for job in now.running]
-    past_spans = [Span(run.cores, run.started, run.ended) for run in service.timeline.runs()]
+    spans = [RunSpan(job.cores, service.epoch + job.started, clock) for job in now.running]
+    past_spans = [RunSpan(run.cores, run.started, run.ended) for run in service.timeline.runs()]
     return service.monitor.document(clock, service.started, spans + past_spans, cores)
 
 

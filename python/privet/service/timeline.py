@@ -69,7 +69,7 @@ MOST = 20_000
 
 
 @dataclass(frozen=True)
-class Span:
+class RunSpan:
     """A job that had `cores` from when to when."""
 
     cores: tuple[int, ...]
@@ -96,7 +96,7 @@ class Monitor:
         """A request was done."""
         self._completed.append(request)
 
-    def document(self, now: float, started: float, spans: Iterable[Span], cores: int) -> Any:
+    def document(self, now: float, started: float, spans: Iterable[RunSpan], cores: int) -> Any:
         """The figures of the last minute, or since the service `started`; null where there is
         nothing to tell. `spans` are those of jobs that ran or run then."""
         while self._completed and self._completed[0].at < now - SPAN_SECONDS:

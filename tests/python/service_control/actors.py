@@ -16,7 +16,7 @@ from privet.runtime.listening import ListenerBounds
 from privet.service.control.app import make_app
 from privet.service.control.identity import Gate, tls
 from privet.service.driver import ClientEndpoint
-from privet.service.executor import Grant, MachineEvent, Node, Outcome
+from privet.service.executor import ExecutorNode, Grant, JobOutcome, MachineEvent
 from privet.service.http import serving
 from privet.service.repository import Build, ModelConfig, ModelFolders
 from privet.service.repository.files import Source
@@ -46,7 +46,7 @@ class PretendedJob:
     def __init__(self, grant: Grant) -> None:
         self.port = 7400
         self.grant = grant
-        self.end: asyncio.Future[Outcome] = asyncio.get_running_loop().create_future()
+        self.end: asyncio.Future[JobOutcome] = asyncio.get_running_loop().create_future()
 
     @property
     def job(self) -> str:
@@ -57,7 +57,7 @@ class PretendedJob:
         """Whether it did not fail."""
         return (await self.outcome()).failure is None
 
-    async def outcome(self) -> Outcome:
+    async def outcome(self) -> JobOutcome:
         """How it was told to end."""
         return await asyncio.shield(self.end)
 
@@ -68,7 +68,9 @@ class Pretender:
     called for it."""
 
     seconds: float | None = None
-    nodes: list[Node] = field(default_factory=lambda: [Node("here", (0, 1), 4 * GIB, "127.0.0.1")])
+    nodes: list[ExecutorNode] = field(
+        default_factory=lambda: [ExecutorNode("here", (0, 1), 4 * GIB, "127.0.0.1")]
+    )
     jobs: dict[str, PretendedJob] = field(default_factory=dict)
     offered: dict[str, Path] = field(default_factory=dict)
     withdrawn: list[str] = field(default_factory=list)
@@ -76,7 +78,7 @@ class Pretender:
     places: dict[str, str] = field(default_factory=dict)
     apart: bool = False
     discarded: list[str] = field(default_factory=list)
-    released: list[Node] = field(default_factory=list)
+    released: list[ExecutorNode] = field(default_factory=list)
     pending: asyncio.Queue[MachineEvent | None] = field(default_factory=asyncio.Queue)
     count: int = 0
     policy: str = ""
@@ -84,7 +86,7 @@ class Pretender:
     async def start(self) -> None:
         """Nothing to start."""
 
-    def machines(self) -> list[Node]:
+    def machines(self) -> list[ExecutorNode]:
         """Those it was made with."""
         return self.nodes
 
@@ -168,7 +170,9 @@ class Pretender:
         cost = PhaseCost(0.5, 1000, 2000, 3, 10.0)
         grant = self.jobs[job].grant
         material = f"{self.count:032x}" if grant.phase == "prepare" else grant.material
-        outcome = Outcome(job, material=material, cost=cost, seconds=0.5, peak_rss=50, base_rss=20)
+        outcome = JobOutcome(
+            job, material=material, cost=cost, seconds=0.5, peak_rss=50, base_rss=20
+        )
         outcome = replace(outcome, **fields)
         if grant.phase == "prepare" and outcome.material is not None:
             self.store[outcome.material] = entry(outcome.material, grant)
@@ -182,7 +186,7 @@ class Pretender:
         end = self.jobs[job].end
         if not end.done():
             grant = self.jobs[job].grant
-            end.set_result(Outcome(job, failure, "so it was told", grant.material, **fields))
+            end.set_result(JobOutcome(job, failure, "so it was told", grant.material, **fields))
 
     async def granted(self, phase: str) -> PretendedJob:
         """Waits for a job of a phase that has not ended; the latest."""

@@ -23,7 +23,7 @@ from privet.keys import fingerprint
 from privet.service.control.app import make_app
 from privet.service.control.identity import Gate, read_tokens
 from privet.service.control.routes import ROUTES
-from privet.service.executor import Node
+from privet.service.executor import ExecutorNode
 from privet.service.limits import ServiceLimits
 
 Play = Callable[[Scene, ServiceCaller], Awaitable[None]]
@@ -379,7 +379,9 @@ def test_answers_fit_their_schemas(play: Callable[..., None]) -> None:
             else:
                 jsonschema.validate(answer, dict(route.answer))
 
-    nodes = [Node(name, (core,), GIB, "127.0.0.1") for core, name in enumerate(("here", "b"))]
+    nodes = [
+        ExecutorNode(name, (core,), GIB, "127.0.0.1") for core, name in enumerate(("here", "b"))
+    ]
     play(act, role="operator", executor=Pretender(nodes=nodes))
 
 

@@ -17,7 +17,7 @@ from privet.runtime.revocation import Revoked
 from privet.scheduler import Limits
 from privet.service import service as module
 from privet.service.driver import LEAST_GRACE
-from privet.service.executor import MachineEvent, Node
+from privet.service.executor import ExecutorNode, MachineEvent
 
 Play = Callable[[Scene, ServiceCaller], Awaitable[None]]
 
@@ -277,7 +277,7 @@ def test_a_lost_machine_takes_its_material_along(play: Callable[..., None]) -> N
         assert (status, "machine" in answer["error"]) == (503, True)
         testbed.executor.store.clear()
         await testbed.executor.pending.put(
-            MachineEvent("joined", Node("b", (7,), 2**32, "127.0.0.2"))
+            MachineEvent("joined", ExecutorNode("b", (7,), 2**32, "127.0.0.2"))
         )
         await caller.request("digits")
         assert (await testbed.executor.granted("prepare")).grant.cores == (7,)
@@ -377,7 +377,7 @@ def test_a_copied_store_serves_once(play: Callable[..., None]) -> None:
         testbed.executor.finish((await testbed.executor.granted("prepare")).job, material="1" * 32)
         await until(caller, notice, "prepared")
         await testbed.executor.pending.put(
-            MachineEvent("joined", Node("b", (7,), 2**32, "127.0.0.2"))
+            MachineEvent("joined", ExecutorNode("b", (7,), 2**32, "127.0.0.2"))
         )
         await eventually(lambda: testbed.executor.discarded == ["1" * 32])
         assert len(testbed.service.driver.scheduler.material.unused()) == 1

@@ -16,7 +16,7 @@ from tests.python.service_control.test_jobs import until
 from privet import keys
 from privet.scheduler import Limits
 from privet.service import driver, limits
-from privet.service.executor import Node
+from privet.service.executor import ExecutorNode
 
 
 def test_only_clients_that_wait_for_updates_are_granted_jobs(
@@ -66,7 +66,7 @@ def test_a_job_of_a_client_that_calls_no_more_is_taken_back_for_others(
     keys.make(key_folder, keep_ca_key=True)
     for name in ("first", "second"):
         keys.issue(key_folder, name)
-    executor = Pretender(nodes=[Node("here", (0,), 4 * GIB, "127.0.0.1")])
+    executor = Pretender(nodes=[ExecutorNode("here", (0,), 4 * GIB, "127.0.0.1")])
     bounds = Limits(absent_seconds=30.0, answer_seconds=0.5)
 
     async def main() -> None:
@@ -128,7 +128,7 @@ def test_a_client_that_connects_late_and_does_not_ask_has_lapsed(
     folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "LATE_SECONDS", 0.1)
-    executor = Holding(nodes=[Node("here", (0,), 4 * GIB, "127.0.0.1")])
+    executor = Holding(nodes=[ExecutorNode("here", (0,), 4 * GIB, "127.0.0.1")])
 
     async def main() -> None:
         async with granted_first(folder, program, tmp_path / "keys", executor, 0.1) as parties:
@@ -146,7 +146,7 @@ def test_a_client_that_calls_keeps_its_job_although_others_wait(
     folder: Path, program: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(driver, "LATE_SECONDS", 0.2)
-    executor = Pretender(nodes=[Node("here", (0,), 4 * GIB, "127.0.0.1")])
+    executor = Pretender(nodes=[ExecutorNode("here", (0,), 4 * GIB, "127.0.0.1")])
 
     async def main() -> None:
         async with granted_first(folder, program, tmp_path / "keys", executor, 0.3) as parties:

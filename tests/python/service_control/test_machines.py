@@ -21,10 +21,10 @@ from tests.python.service_control.actors import (
 from tests.python.service_control.test_jobs import until
 
 from privet.service import service as module
-from privet.service.executor import Grant, MachineEvent, Node
+from privet.service.executor import ExecutorNode, Grant, MachineEvent
 from privet.service.jobs import Job
 
-TWO = (Node("a", (0,), GIB, "127.0.0.1"), Node("b", (1,), GIB, "127.0.0.1"))
+TWO = (ExecutorNode("a", (0,), GIB, "127.0.0.1"), ExecutorNode("b", (1,), GIB, "127.0.0.1"))
 
 Play = Callable[[Scene, ServiceCaller, ServiceCaller], Awaitable[None]]
 
@@ -33,7 +33,7 @@ Play = Callable[[Scene, ServiceCaller, ServiceCaller], Awaitable[None]]
 def play(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
     """Runs a test's coroutine beside a service of two machines, with a client and an operator."""
 
-    def run(act: Play, nodes: tuple[Node, ...] = TWO) -> None:
+    def run(act: Play, nodes: tuple[ExecutorNode, ...] = TWO) -> None:
         async def main() -> None:
             executor = Pretender(nodes=list(nodes), apart=True)
             async with (

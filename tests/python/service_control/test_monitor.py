@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from privet.service.timeline import CompletedRequest, Monitor, Span
+from privet.service.timeline import CompletedRequest, Monitor, RunSpan
 
 
 def test_delay_wait_throughput_and_utilisation() -> None:
@@ -12,7 +12,7 @@ def test_delay_wait_throughput_and_utilisation() -> None:
     monitor.add(CompletedRequest(at=10.0, delay=9.0, wait=8.0))
     for number in range(20):
         monitor.add(CompletedRequest(at=100.0 + number, delay=1.0 + number, wait=0.5))
-    spans = [Span((0, 1), 80.0, 110.0), Span((2,), 115.0, 130.0), Span((3,), 0.0, 50.0)]
+    spans = [RunSpan((0, 1), 80.0, 110.0), RunSpan((2,), 115.0, 130.0), RunSpan((3,), 0.0, 50.0)]
     figures = monitor.document(120.0, 0.0, spans, cores=4)
     assert figures["done"] == 20
     assert figures["per_second"] == pytest.approx(20 / 60)

@@ -30,7 +30,7 @@ from privet.gateway import ServiceClient, Terms
 from privet.runtime import Credentials, Result
 from privet.service import sessions
 from privet.service.estimates import HEADROOM
-from privet.service.executor import Node
+from privet.service.executor import ExecutorNode
 from privet.service.limits import ServiceLimits
 from privet.service.local_node import APART
 from privet.service.repository import ModelConfig
@@ -134,7 +134,7 @@ def play(tmp_path: Path, key_folder: Path, smooth: Path, program: Path) -> Play:
             shutil.copy(MODEL, folder / "model.onnx")
             (folder.parent / "config.toml").write_text(CONFIG)
             put_digits(tmp_path / "repository")
-            executor = kind(nodes=[Node("here", (0, 1), memory, "127.0.0.1")])
+            executor = kind(nodes=[ExecutorNode("here", (0, 1), memory, "127.0.0.1")])
             async with scene(
                 tmp_path, key_folder, program, executor, compiler=build, **settings
             ) as testbed:

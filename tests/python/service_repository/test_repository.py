@@ -19,8 +19,8 @@ from privet.service.repository import (
     ModelConfig,
     ModelFolders,
     Repository,
-    Row,
     Version,
+    VersionRow,
     repository,
 )
 from privet.service.repository.files import Source
@@ -59,7 +59,7 @@ class Stage:
     async def _retire(self, version: Version) -> None:
         self.retired.append(version)
 
-    def row(self, model: str = "digits", version: int | None = 1) -> Row:
+    def row(self, model: str = "digits", version: int | None = 1) -> VersionRow:
         """A line of the table."""
         (row,) = [
             entry
@@ -99,7 +99,7 @@ def test_a_version_is_compiled_once_and_offered(play: Callable[[Act], None]) -> 
         version = stage.repository.version("digits")
         assert version is not None
         program = version.program.program_hash
-        assert stage.row() == Row("digits", 1, ("gmw",), True, None, program, "random")
+        assert stage.row() == VersionRow("digits", 1, ("gmw",), True, None, program, "random")
         assert version is stage.repository.version("digits", 1)
         assert version is not None
         assert version.program.model == "digits"
@@ -176,7 +176,7 @@ def test_a_version_that_executors_refuse_is_tried_again(
     async def act(stage: Stage) -> None:
         stage.refuse = "there is no machine"
         await stage.repository.refresh()
-        assert stage.row() == Row("digits", 1, (), False, "there is no machine")
+        assert stage.row() == VersionRow("digits", 1, (), False, "there is no machine")
         assert stage.repository.models() == []
         stage.refuse = None
         assert await stage.repository.refresh()

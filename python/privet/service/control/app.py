@@ -20,8 +20,8 @@ from privet.logs import Seldom
 from privet.service.asks import parameters
 from privet.service.control.calls import (
     Call,
+    HttpRoute,
     Refusal,
-    Route,
     bad_request,
     check_origin,
     not_found,
@@ -150,7 +150,7 @@ def _translated(error: web.HTTPException) -> Refusal:
 
 
 def _endpoint(
-    service: Service, pages: Pages, gate: Gate, buckets: Buckets, route: Route
+    service: Service, pages: Pages, gate: Gate, buckets: Buckets, route: HttpRoute
 ) -> Endpoint:
     async def endpoint(request: web.Request) -> web.StreamResponse:
         caller = gate.identify(request)
@@ -169,7 +169,7 @@ def _endpoint(
     return endpoint
 
 
-def _admit(service: Service, buckets: Buckets, route: Route, caller: Identity) -> None:
+def _admit(service: Service, buckets: Buckets, route: HttpRoute, caller: Identity) -> None:
     limits = service.limits
     rate = limits.calls_per_second
     wait = buckets.take((caller.client,), rate, rate, time.monotonic())
@@ -182,7 +182,7 @@ def _admit(service: Service, buckets: Buckets, route: Route, caller: Identity) -
         raise too_many(f"more than {maximum} calls that wait for updates", 1.0, "long polls")
 
 
-async def _body(request: web.Request, route: Route) -> Any:
+async def _body(request: web.Request, route: HttpRoute) -> Any:
     """The body as the route's dataclass; None for a route that takes none. Raises `Misuse` if it is
     no JSON object of that form."""
     if route.body is None:

@@ -114,7 +114,7 @@ Handler = Callable[[Call[Any]], Awaitable[Answer]]
 
 
 @dataclass(frozen=True)
-class Route:
+class HttpRoute:
     """A row of the table.
 
     `path` has its varying parts in braces. `answer` is the JSON schema of a good answer, or its

@@ -12,7 +12,7 @@ from importlib import resources
 from typing import Any
 
 from privet.service.control.answers import ERROR
-from privet.service.control.calls import Route
+from privet.service.control.calls import HttpRoute
 from privet.service.schema import schema
 from privet.suites import module_paths
 
@@ -32,7 +32,7 @@ ABOUT = (
 )
 
 
-def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
+def document(routes: Iterable[HttpRoute], version: str) -> dict[str, Any]:
     """The OpenAPI 3.1 document."""
     paths: dict[str, dict[str, Any]] = {}
     for route in routes:
@@ -52,7 +52,7 @@ def document(routes: Iterable[Route], version: str) -> dict[str, Any]:
     }
 
 
-def _operation(route: Route) -> dict[str, Any]:
+def _operation(route: HttpRoute) -> dict[str, Any]:
     refusals = {**COMMON, **route.refusals}
     good: dict[str, Any] = {"description": "Good"}
     if isinstance(route.answer, str):
@@ -81,7 +81,7 @@ def _operation(route: Route) -> dict[str, Any]:
     return operation
 
 
-def _parameters(route: Route) -> list[dict[str, Any]]:
+def _parameters(route: HttpRoute) -> list[dict[str, Any]]:
     inside = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in re.findall(r"\{(\w+)\}", route.path)
@@ -179,7 +179,7 @@ class Module:
 class Pages:
     """What is shown to browsers: files of the package `privet.service.page`, and documentation."""
 
-    def __init__(self, routes: Iterable[Route], version: str) -> None:
+    def __init__(self, routes: Iterable[HttpRoute], version: str) -> None:
         self.openapi: dict[str, Any] = document(routes, version)
         self.documentation = page(self.openapi)
         self._files = {

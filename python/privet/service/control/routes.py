@@ -7,7 +7,7 @@ from typing import Any
 from privet.service.asks import NoticeBody, RequestBody, Wait, WaitForJobs
 from privet.service.control import answers
 from privet.service.control.answers import fields
-from privet.service.control.calls import Route
+from privet.service.control.calls import HttpRoute
 from privet.service.control.handlers import health, jobs, models, operator, predict
 
 _ABSENT = {404: "there is no such model or version"}
@@ -26,17 +26,17 @@ _MACHINE = fields(machine=answers.TEXT, draining=answers.FLAG)
 _VERSION = "/v2/models/{model}/versions/{version}"
 
 
-def _get(path: str, name: str, summary: str, handler: Any, answer: Any, **fields: Any) -> Route:
-    return Route("GET", path, name, summary, handler, answer, **fields)
+def _get(path: str, name: str, summary: str, handler: Any, answer: Any, **fields: Any) -> HttpRoute:
+    return HttpRoute("GET", path, name, summary, handler, answer, **fields)
 
 
-def _operator(path: str, name: str, summary: str, handler: Any, answer: Any) -> Route:
+def _operator(path: str, name: str, summary: str, handler: Any, answer: Any) -> HttpRoute:
     return _get(
         path, name, summary, handler, answer, role="operator", refusals={403: "not an operator"}
     )
 
 
-ROUTES: tuple[Route, ...] = (
+ROUTES: tuple[HttpRoute, ...] = (
     _get("/v2", "server", "Name and version of the server", health.server, _SERVER),
     _get(
         "/v2/health/live",
@@ -94,7 +94,7 @@ ROUTES: tuple[Route, ...] = (
         {"type": "object"},
         refusals=_ABSENT,
     ),
-    Route(
+    HttpRoute(
         "POST",
         "/v2/models/{model}/notices",
         "notice",
@@ -105,7 +105,7 @@ ROUTES: tuple[Route, ...] = (
         status=202,
         refusals=_ASKED,
     ),
-    Route(
+    HttpRoute(
         "POST",
         "/v2/models/{model}/requests",
         "request",
@@ -135,7 +135,7 @@ ROUTES: tuple[Route, ...] = (
         refusals={404: "this client has no such job"},
         waits=True,
     ),
-    Route(
+    HttpRoute(
         "DELETE",
         "/v2/jobs/{id}",
         "cancel",
@@ -175,7 +175,7 @@ ROUTES: tuple[Route, ...] = (
     _operator("/", "page", "The operator's page", operator.page, "text/html"),
     _operator("/metrics", "metrics", "Metrics for Prometheus", operator.metrics, "text/plain"),
     _operator("/v2/state", "state", "The state of everything", operator.state, answers.STATE),
-    Route(
+    HttpRoute(
         "POST",
         "/v2/machines/{machine}/drain",
         "drain-machine",
@@ -185,7 +185,7 @@ ROUTES: tuple[Route, ...] = (
         role="operator",
         refusals={403: "not an operator", 409: "there is no such machine, or jobs need it"},
     ),
-    Route(
+    HttpRoute(
         "DELETE",
         "/v2/machines/{machine}/drain",
         "keep-machine",

@@ -10,10 +10,10 @@ from typing import Any
 from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
 from privet.compiler.program import Program
 from privet.runtime import StoreEntry
-from privet.service.executor.grant import Grant, Outcome
-from privet.service.executor.job import LocalJob
+from privet.service.executor.grant import Grant, JobOutcome
+from privet.service.executor.job import WorkerJob
 from privet.service.executor.local import LocalExecutor
-from privet.service.executor.protocol import Node
+from privet.service.executor.protocol import ExecutorNode
 
 FILES = (PUBLIC_FILE, PRIVATE_FILE)
 """The files of a program."""
@@ -30,9 +30,9 @@ class NodeAgent:
         cores = sorted(os.sched_getaffinity(0))[:count]
         self._state = Path(state)
         self._executor = LocalExecutor(state=state, cores=cores, **options)
-        self._jobs: dict[str, LocalJob] = {}
+        self._jobs: dict[str, WorkerJob] = {}
 
-    async def start(self) -> Node:
+    async def start(self) -> ExecutorNode:
         """Starts the workers; what the node then has."""
         await self._executor.start()
         return self._executor.node
@@ -65,7 +65,7 @@ class NodeAgent:
         """Waits for the client's request."""
         return await self._jobs[job].started()
 
-    async def outcome(self, job: str) -> Outcome:
+    async def outcome(self, job: str) -> JobOutcome:
         """Waits for the end of a job; may be asked for once."""
         outcome = await self._jobs[job].outcome()
         self._jobs.pop(job, None)

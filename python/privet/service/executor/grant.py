@@ -58,7 +58,7 @@ class Grant:
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """How a job ended.
 
     `failure` is None if it was done; `message` then is empty, else it says more, for the log.

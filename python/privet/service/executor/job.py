@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from privet.runtime import PhaseCost
-from privet.service.executor.grant import Failure, Grant, Outcome
+from privet.service.executor.grant import Failure, Grant, JobOutcome
 from privet.service.executor.process import WorkerProcess
 
 OVERDUE_SECONDS = 5.0
@@ -17,7 +17,7 @@ STOPPING_SECONDS = 1.0
 """How long a job that is stopped may take to break off; then its process is killed."""
 
 
-class LocalJob:
+class WorkerJob:
     """Has its worker killed when the job is over its time; `host` is where clients reach it.
 
     It `is_stillborn` if the worker died before it took the grant, unless somebody stopped it: no
@@ -35,7 +35,7 @@ class LocalJob:
             asyncio.Event(),
             asyncio.Event(),
         )
-        self._outcome: Outcome | None = None
+        self._outcome: JobOutcome | None = None
         self._verdict: tuple[Failure, str] | None = None
         self._waited = 0.0
         self._since: float | None = None
@@ -63,7 +63,7 @@ class LocalJob:
         await self._requested.wait()
         return self._since is not None
 
-    async def outcome(self) -> Outcome:
+    async def outcome(self) -> JobOutcome:
         """Waits for the end."""
         await self._over.wait()
         assert self._outcome is not None
@@ -83,7 +83,7 @@ class LocalJob:
         """Ends the job unless its client has connected."""
         await self._worker.send({"do": "take back", "job": self.job})
 
-    def on_event(self, event: dict[str, Any]) -> Outcome | None:
+    def on_event(self, event: dict[str, Any]) -> JobOutcome | None:
         """Takes in what the worker tells of the job; how it ended, if it has."""
         match event["event"]:
             case "granted":
@@ -107,7 +107,7 @@ class LocalJob:
                 return replace(outcome, failure=failure, message=message)
         return None
 
-    def crash_outcome(self, reason: str) -> Outcome:
+    def crash_outcome(self, reason: str) -> JobOutcome:
         """How a job ended whose process did."""
         if self._verdict is None and not self._granted.is_set():
             self._timer.cancel()
@@ -115,7 +115,7 @@ class LocalJob:
             self._granted.set()
         failure, message = self._verdict or ("crashed", reason)
         seconds = 0.0 if self._since is None else self._loop.time() - self._since
-        return Outcome(
+        return JobOutcome(
             self.job,
             failure,
             message,
@@ -124,18 +124,18 @@ class LocalJob:
             waited=self._waited,
         )
 
-    def finish(self, outcome: Outcome) -> None:
+    def finish(self, outcome: JobOutcome) -> None:
         """Tells all who wait."""
         self._timer.cancel()
         self._outcome = self._outcome or outcome
         for event in (self._over, self._requested, self._granted):
             event.set()
 
-    def _read(self, event: dict[str, Any], cost: PhaseCost | None) -> Outcome:
+    def _read(self, event: dict[str, Any], cost: PhaseCost | None) -> JobOutcome:
         if seconds := event.get("seconds"):
             # Of a brief job its worker tells the end alone.
             self._since = self._loop.time() - seconds
-        return Outcome(
+        return JobOutcome(
             self.job,
             material=event.get("material") or self.grant.material,
             keeps_material=bool(event.get("kept")) and self.grant.material is not None,

@@ -15,10 +15,10 @@ from privet.errors import Misuse, PrivetError
 from privet.runtime import MaterialStore, StoreEntry
 from privet.runtime.machine import available_memory, usable_cores
 from privet.runtime.tasks import Tasks
-from privet.service.executor.grant import Grant, Outcome
-from privet.service.executor.job import LocalJob
-from privet.service.executor.protocol import MachineEvent, Node
-from privet.service.executor.slot import Offer, Slot
+from privet.service.executor.grant import Grant, JobOutcome
+from privet.service.executor.job import WorkerJob
+from privet.service.executor.protocol import ExecutorNode, MachineEvent
+from privet.service.executor.slot import ProgramOffer, Slot
 
 PATIENCE_SECONDS = 60.0
 """How long a job waits for a worker that is being replaced."""
@@ -71,7 +71,7 @@ class LocalExecutor:
         memory = available_memory() if memory is None else memory
         self._apart = max(cores) + 1
         slots = tuple(core + turn * self._apart for turn in range(jobs_per_core) for core in cores)
-        self.node = Node(name, slots, memory, advertise or host)
+        self.node = ExecutorNode(name, slots, memory, advertise or host)
         self._state = Path(state).absolute()
         self._settings = {
             "keys": str(Path(keys).absolute()),
@@ -91,7 +91,7 @@ class LocalExecutor:
         """Where workers listen, if that was given."""
         self._count = count
         self._slots: list[Slot] = []
-        self._programs: dict[str, Offer] = {}
+        self._programs: dict[str, ProgramOffer] = {}
         self._jobs: dict[str, Grant] = {}
         # Who waits for a task gets its error; nobody else need be told.
         self._tasks = Tasks(lambda task: task.cancelled() or task.exception())
@@ -115,7 +115,7 @@ class LocalExecutor:
             await self.close()
             raise errors.exceptions[0] from None
 
-    def machines(self) -> list[Node]:
+    def machines(self) -> list[ExecutorNode]:
         """This machine."""
         return [self.node]
 
@@ -142,7 +142,7 @@ class LocalExecutor:
         self, folder: str | os.PathLike[str], *, warm: bool = True, hosts: Sequence[str] = ()
     ) -> str:
         """Offers a program; busy workers offer it once their job has ended."""
-        offer = Offer(str(Path(folder).absolute()), warm, tuple(hosts))
+        offer = ProgramOffer(str(Path(folder).absolute()), warm, tuple(hosts))
         offers = [self._tasks.start(self._offer(slot, offer)) for slot in self._slots]
         done, _ = await asyncio.wait(offers, return_when=asyncio.FIRST_COMPLETED)
         program = done.pop().result()
@@ -157,7 +157,7 @@ class LocalExecutor:
         for slot in self._slots:
             await slot.withdraw(program)
 
-    async def run(self, grant: Grant) -> LocalJob:
+    async def run(self, grant: Grant) -> WorkerJob:
         """Admits a job."""
         self._check(grant)
         self._jobs[grant.job] = grant
@@ -219,7 +219,7 @@ class LocalExecutor:
         await self._tasks.wait()
         self._slots.clear()
 
-    async def _offer(self, slot: Slot, offer: Offer) -> str:
+    async def _offer(self, slot: Slot, offer: ProgramOffer) -> str:
         while not slot.can():
             await self._change.wait()
         return await slot.offer(offer)
@@ -245,7 +245,7 @@ class LocalExecutor:
         change, self._change = self._change, asyncio.Event()
         change.set()
 
-    def _finish(self, job: LocalJob, outcome: Outcome) -> None:
+    def _finish(self, job: WorkerJob, outcome: JobOutcome) -> None:
         if job.is_stillborn:
             return
         if outcome.material and outcome.failure and not outcome.keeps_material:
@@ -257,7 +257,7 @@ class LocalExecutor:
                 outcome = replace(outcome, bytes=self._store.entry_bytes(outcome.material))
         self._over(job, outcome)
 
-    async def _discard_of(self, job: LocalJob, outcome: Outcome, material: str) -> None:
+    async def _discard_of(self, job: WorkerJob, outcome: JobOutcome, material: str) -> None:
         """Tells how a job failed once its material is out of reach."""
         try:
             await asyncio.to_thread(self._store.discard, [material])
@@ -266,7 +266,7 @@ class LocalExecutor:
         finally:
             self._over(job, outcome)
 
-    def _over(self, job: LocalJob, outcome: Outcome) -> None:
+    def _over(self, job: WorkerJob, outcome: JobOutcome) -> None:
         self._jobs.pop(job.job, None)
         job.finish(outcome)
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from privet.runtime import StoreEntry
-from privet.service.executor.grant import Grant, Outcome
+from privet.service.executor.grant import Grant, JobOutcome
 
 
 @dataclass(frozen=True)
-class Node:
+class ExecutorNode:
     """A machine that runs jobs.
 
     `cores` are the numbers of its CPUs that jobs may have, or of shares in them if several jobs may
@@ -31,10 +31,10 @@ class MachineEvent:
     """A machine that joined, or one that was lost with all its jobs."""
 
     kind: Literal["joined", "lost"]
-    node: Node
+    node: ExecutorNode
 
 
-class Running(Protocol):
+class RunningJob(Protocol):
     """A job whose process waits for the client, or has begun."""
 
     @property
@@ -52,7 +52,7 @@ class Running(Protocol):
     async def started(self) -> bool:
         """Waits for the client's request; whether it came before the job ended."""
 
-    async def outcome(self) -> Outcome:
+    async def outcome(self) -> JobOutcome:
         """Waits for the end. Never raises for what goes wrong in the job."""
 
 
@@ -67,7 +67,7 @@ class Executor(Protocol):
         """Starts; when it returns, the machines that are there from the beginning are known. Raises
         `Misuse` if it cannot run here; `PrivetError` if no process comes up."""
 
-    def machines(self) -> list[Node]:
+    def machines(self) -> list[ExecutorNode]:
         """The machines that are there now."""
 
     def local_machine(self) -> str | None:
@@ -98,7 +98,7 @@ class Executor(Protocol):
     async def withdraw(self, program: str) -> None:
         """Offers a program no more; jobs that run go on."""
 
-    async def run(self, grant: Grant) -> Running:
+    async def run(self, grant: Grant) -> RunningJob:
         """Admits a job; returns when its client can connect. Raises `Misuse` if there is no such
         machine, core or program, a job of this name runs, or others have the cores or the memory;
         `PrivetError` if no process comes up."""

@@ -24,8 +24,8 @@ from privet.errors import InvalidProgram, Misuse, PrivetError
 from privet.runtime import StoreEntry, cluster
 from privet.runtime.tasks import Tasks
 from privet.service.executor.agent import FILES, NodeAgent
-from privet.service.executor.grant import Grant, Outcome
-from privet.service.executor.protocol import MachineEvent, Node
+from privet.service.executor.grant import Grant, JobOutcome
+from privet.service.executor.protocol import ExecutorNode, MachineEvent
 
 POLL_SECONDS = 1.0
 """Between two looks at the cluster, and between two signs of life of a node."""
@@ -40,10 +40,10 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass
-class Machine:
+class RayMachine:
     """A node of ours, the actor there, and its jobs that have not ended."""
 
-    node: Node
+    node: ExecutorNode
     id: str
     agent: Any
     loss: asyncio.Future[None]
@@ -60,7 +60,7 @@ class RayJob:
         host: str,
         port: int,
         started: Awaitable[bool | None],
-        outcome: Awaitable[Outcome | None],
+        outcome: Awaitable[JobOutcome | None],
     ) -> None:
         self.job, self.host, self.port = grant.job, host, port
         self._grant = grant
@@ -71,10 +71,10 @@ class RayJob:
         """Waits for the client's request; whether it came before the job ended."""
         return bool(await asyncio.shield(self._started))
 
-    async def outcome(self) -> Outcome:
+    async def outcome(self) -> JobOutcome:
         """Waits for the end."""
         outcome = await asyncio.shield(self._outcome)
-        loss = Outcome(self.job, "machine lost", "its machine was lost", self._grant.material)
+        loss = JobOutcome(self.job, "machine lost", "its machine was lost", self._grant.material)
         return outcome or loss
 
 
@@ -101,7 +101,7 @@ class RayExecutor:
         self._memory = memory
         self._state = Path(state).absolute()
         self._options = {"keys": str(Path(keys).absolute()), **options}
-        self._machines: dict[str, Machine] = {}
+        self._machines: dict[str, RayMachine] = {}
         self._programs: dict[str, tuple[Any, ...]] = {}
         self._released: dict[str, str] = {}
         self._tasks = Tasks()
@@ -116,7 +116,7 @@ class RayExecutor:
             self._events.get_nowait()
         self._tasks.start(self._keep_looking())
 
-    def machines(self) -> list[Node]:
+    def machines(self) -> list[ExecutorNode]:
         """The nodes that are there now."""
         return [machine.node for machine in self._machines.values()]
 
@@ -231,19 +231,19 @@ class RayExecutor:
         self._events.put_nowait(None)
         await asyncio.to_thread(self._ray.shutdown)
 
-    def _machine(self, name: str) -> Machine:
+    def _machine(self, name: str) -> RayMachine:
         if name not in self._machines:
             raise Misuse(f"there is no machine {name!r}, only {sorted(self._machines)}")
         return self._machines[name]
 
-    async def _outcome(self, machine: Machine, job: str) -> Outcome | None:
+    async def _outcome(self, machine: RayMachine, job: str) -> JobOutcome | None:
         try:
-            outcome: Outcome | None = await self._call(machine, machine.agent.outcome, job)
+            outcome: JobOutcome | None = await self._call(machine, machine.agent.outcome, job)
             return outcome
         finally:
             machine.jobs.pop(job, None)
 
-    async def _call(self, machine: Machine, call: Any, *arguments: Any) -> Any:
+    async def _call(self, machine: RayMachine, call: Any, *arguments: Any) -> Any:
         """What a node answers; None if it is lost first, which a call that fails makes it."""
         if machine.loss.done():
             return None
@@ -290,7 +290,7 @@ class RayExecutor:
             self._ray.kill(agent)
             return
         loss = asyncio.get_running_loop().create_future()
-        machine = self._machines[name] = Machine(joined, node["NodeID"], agent, loss)
+        machine = self._machines[name] = RayMachine(joined, node["NodeID"], agent, loss)
         self._released.pop(name, None)
         self._events.put_nowait(MachineEvent("joined", joined))
         self._tasks.start(self._watch(machine))
@@ -318,7 +318,7 @@ class RayExecutor:
             **self._options,
         )
 
-    async def _watch(self, machine: Machine) -> None:
+    async def _watch(self, machine: RayMachine) -> None:
         """Waits until a node gives no more sign of life."""
         missed = 0
         while missed < MISSED and not machine.loss.done():
@@ -333,7 +333,7 @@ class RayExecutor:
             _log.warning("%s is lost: it does not answer", machine.node.name)
         self._lose(machine)
 
-    def _lose(self, machine: Machine) -> None:
+    def _lose(self, machine: RayMachine) -> None:
         if machine.loss.done():
             return
         self._machines.pop(machine.node.name, None)

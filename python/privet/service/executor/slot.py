@@ -10,8 +10,8 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from privet.errors import PrivetError, error_named
-from privet.service.executor.grant import Grant, Outcome
-from privet.service.executor.job import LocalJob
+from privet.service.executor.grant import Grant, JobOutcome
+from privet.service.executor.job import WorkerJob
 from privet.service.executor.process import WorkerProcess
 
 AGAIN_SECONDS = 1.0
@@ -21,7 +21,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Offer:
+class ProgramOffer:
     """A program's folder, and whether its weights are made ready beforehand; `hosts` are the
     labels of suites that have a server of the program's own, and then no other suite runs it."""
 
@@ -41,8 +41,8 @@ class Slot:
         self,
         settings: dict[str, Any],
         host: str,
-        programs: Mapping[str, Offer],
-        ended: Callable[[LocalJob, Outcome], None],
+        programs: Mapping[str, ProgramOffer],
+        ended: Callable[[WorkerJob, JobOutcome], None],
         changed: Callable[[], None],
     ) -> None:
         self._settings = settings
@@ -55,7 +55,7 @@ class Slot:
         self._busy = True
         self._answer: asyncio.Future[dict[str, Any]] | None = None
         self._task: asyncio.Task[None] | None = None
-        self.job: LocalJob | None = None
+        self.job: WorkerJob | None = None
         self.is_down = False
         """Whether the last attempt to start a worker failed."""
         self.offered: set[str] = set()
@@ -85,7 +85,7 @@ class Slot:
             await worker.kill()
         self._end("the service was stopped")
 
-    async def offer(self, offer: Offer) -> str:
+    async def offer(self, offer: ProgramOffer) -> str:
         """Has the idle worker offer a program; its hash. Raises those of `privet.Server.add_saved`;
         `PrivetError` if the worker dies of it."""
         self._busy = True
@@ -108,11 +108,11 @@ class Slot:
             self._busy = True
             self._worker.terminate()
 
-    async def grant(self, grant: Grant) -> LocalJob:
+    async def grant(self, grant: Grant) -> WorkerJob:
         """Has the idle worker admit a job; returns when its client may come."""
         assert self._worker is not None
         self._busy = True
-        job = self.job = LocalJob(grant, self._worker, self._host)
+        job = self.job = WorkerJob(grant, self._worker, self._host)
         await self._worker.send({"do": "grant", **vars(grant)})
         await job.granted()
         return job
@@ -159,7 +159,7 @@ class Slot:
                 self.is_down = True
             await asyncio.sleep(AGAIN_SECONDS)
 
-    async def _offer(self, offer: Offer) -> str:
+    async def _offer(self, offer: ProgramOffer) -> str:
         if self._worker is None:
             raise PrivetError("the worker has ended")
         self._answer = asyncio.get_running_loop().create_future()
@@ -183,7 +183,7 @@ class Slot:
                 self._finish(job, outcome)
                 self._free()
 
-    def _finish(self, job: LocalJob, outcome: Outcome) -> None:
+    def _finish(self, job: WorkerJob, outcome: JobOutcome) -> None:
         self.job = None
         self._ended(job, outcome)
 

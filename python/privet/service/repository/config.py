@@ -16,7 +16,7 @@ from privet.service.schema import (
     Flag,
     Integer,
     Number,
-    Part,
+    SchemaPart,
     Several,
     Text,
     described,
@@ -101,7 +101,7 @@ class _Shapes:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ModelLimits:
     """Table `[limits]`: what clients may ask of this model."""
 
     requests_per_minute: int | None = option(
@@ -199,8 +199,9 @@ class ModelConfig:
         "[in a browser](../how-to/browser.md)",
     )
     options: Mapping[str, Any] = entries(*limits())
-    limits: Limits = field(
-        default_factory=Limits, metadata=described(Part(Limits), "what clients may ask")
+    limits: ModelLimits = field(
+        default_factory=ModelLimits,
+        metadata=described(SchemaPart(ModelLimits), "what clients may ask"),
     )
 
     @property

@@ -13,7 +13,7 @@ from functools import cache
 from typing import Any
 
 from privet.errors import Misuse
-from privet.service.schema import Entry, Integer, Kind, Several, Sizes, Text
+from privet.service.schema import Integer, SchemaEntry, Several, Sizes, Text, ValueKind
 from privet.suites import JOB_FACTS, Suite, all_suites
 from privet.suites.options import fields_of
 
@@ -85,9 +85,9 @@ def _listed(value: Any) -> Sequence[Any]:
     return value if isinstance(value, tuple) else (value,)
 
 
-def limits() -> list[Entry]:
+def limits() -> list[SchemaEntry]:
     """The options of suites in a model's `config.toml`."""
-    options: dict[str, Entry] = {}
+    options: dict[str, SchemaEntry] = {}
     for suite_type in SERVED.values():
         about = {field.name: field.option.about for field in fields_of(suite_type)}
         for name, values in choices(suite_type).items():
@@ -100,23 +100,25 @@ def limits() -> list[Entry]:
                 text = (
                     f"{place}: what clients may choose; who does not gets the first. {about[name]}"
                 )
-                options[name] = Entry(name, Several(_one_of(values)), text, values)
+                options[name] = SchemaEntry(name, Several(_one_of(values)), text, values)
             else:
                 default = next(
                     field.default for field in fields_of(suite_type) if field.name == name
                 )
-                options[name] = Entry(name, _one_of(values), f"{place}: {about[name]}", default)
+                options[name] = SchemaEntry(
+                    name, _one_of(values), f"{place}: {about[name]}", default
+                )
     return list(options.values())
 
 
-def _one_of(values: Sequence[Any]) -> Kind:
+def _one_of(values: Sequence[Any]) -> ValueKind:
     if not all(isinstance(value, int) for value in values):
         return Text(tuple(map(str, values)))
     is_range = sorted(values) == list(range(min(values), max(values) + 1))
     return Integer(min(values), max(values)) if is_range else Sizes(tuple(values))
 
 
-def wishes() -> list[Entry]:
+def wishes() -> list[SchemaEntry]:
     """How a job is to be computed, as calls say it: those of a suite's facts that are reported."""
     instances = [
         suite
@@ -130,7 +132,7 @@ def wishes() -> list[Entry]:
         if name == "correlations":
             values |= dict.fromkeys(FIELDS_OF_0_2)
         kind = _one_of([value for value in values if value is not None])
-        entries.append(Entry(name, kind, f"{about}; what the model prefers if left out"))
+        entries.append(SchemaEntry(name, kind, f"{about}; what the model prefers if left out"))
     return entries
 
 

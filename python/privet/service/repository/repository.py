@@ -34,7 +34,7 @@ _log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Row:
+class VersionRow:
     """A line of the table: `ready` tells whether it is served, `error` what is wrong, if anything.
 
     Both may hold: then an earlier state of the files is served. `version` is None if the model's
@@ -94,7 +94,7 @@ class Repository:
         matches = [version for version in self.versions(model) if number in (None, version.number)]
         return matches[-1] if matches else None
 
-    def rows(self) -> list[Row]:
+    def rows(self) -> list[VersionRow]:
         """The table: every model and version, served or not."""
         return [row for name, model in self._models.items() for row in self._rows(name, model)]
 
@@ -189,7 +189,7 @@ class Repository:
         return [entry.version for _, entry in entries if entry.version is not None]
 
     @staticmethod
-    def _rows(name: str, model: _Model) -> list[Row]:
+    def _rows(name: str, model: _Model) -> list[VersionRow]:
         rows = [
             _row(name, number, entry.version, entry.error or model.error)
             for number, entry in sorted(model.versions.items())
@@ -197,9 +197,13 @@ class Repository:
         return rows or [_row(name, None, None, model.error)]
 
 
-def _row(model: str, number: int | None, version: Version | None, error: Exception | None) -> Row:
+def _row(
+    model: str, number: int | None, version: Version | None, error: Exception | None
+) -> VersionRow:
     why = None if error is None else str(error)
     if version is None:
-        return Row(model, number, (), False, why)
+        return VersionRow(model, number, (), False, why)
     program = version.program
-    return Row(model, number, version.suites, True, why, program.program_hash, program.calibration)
+    return VersionRow(
+        model, number, version.suites, True, why, program.program_hash, program.calibration
+    )
