@@ -36,8 +36,11 @@ def _row(name: str, *cells: Cell) -> PublishedRow:
     workload, policy, *rate = name.split(", ")
     numbers = (None if cell is None else float(cell) for cell in cells)
     return PublishedRow(
-        workload, policy, float(rate[0].removesuffix("/s")) if rate else None, *numbers
-    )  # type: ignore[arg-type]
+        workload,
+        policy,
+        float(rate[0].removesuffix("/s")) if rate else None,
+        *numbers,  # type: ignore[arg-type]
+    )
 
 
 def row(workload: str, policy: str, rate: float | None) -> PublishedRow | None:

@@ -128,8 +128,8 @@ def account(
     if cost.refill is not None:
         refill = cost.refill
         facts.append(
-            f"Unprepared, it takes {size(refill.bytes_client)} and {size(refill.bytes_server)} more "
-            f"online, in {refill.rounds} rounds, for correlations in {refill.chunks} chunks."
+            f"Unprepared, it takes {size(refill.bytes_client)} and {size(refill.bytes_server)} "
+            f"more online, in {refill.rounds} rounds, for correlations in {refill.chunks} chunks."
         )
     if cost.kept_bytes:
         facts.append(
