@@ -236,7 +236,7 @@ class ClientJob:
         return error
 
     async def _until(self, condition: Callable[[], bool]) -> None:
-        """Waits until `done`, or until the job and all its attempts are over."""
+        """Waits until `condition`, or until the job and all its attempts are over."""
         while not condition() and not (self.is_over and not self._attempts):
             if self.is_over and (self.outcome != "done" or self._fatal is not None):
                 await self._last_words()

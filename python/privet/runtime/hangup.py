@@ -25,8 +25,8 @@ class Hangup:
     """Within `with`, on an event loop, calls `reload` at each SIGHUP, one at a time.
 
     `reload` reads files and puts what they say in place. If it raises because one of them cannot be
-    used, it must have left everything as it was; that is logged. `what` names in the log what was
-    read.
+    used, it must have left everything as it was; that is logged. `subject` names in the log what
+    was read.
     """
 
     def __init__(self, reload: Callable[[], Awaitable[None]], subject: str) -> None:

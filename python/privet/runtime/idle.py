@@ -25,7 +25,7 @@ class Stopper(Protocol):
 
 
 class IdleLinks:
-    """Up to `most` idle connections, under keys of their own; whichever has been idle longest goes
+    """Up to `limit` idle connections, under keys of their own; whichever has been idle longest goes
     for another. All methods may be called from any thread."""
 
     def __init__(self, limit: int) -> None:

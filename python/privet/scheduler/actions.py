@@ -43,7 +43,7 @@ class Stop:
 
 @dataclass(frozen=True)
 class Probe:
-    """Have `client`, which seems to listen, call again (`client_heard`): end the calls of it that
+    """Have `client`, which seems to listen, call again (`client_polled`): end the calls of it that
     wait."""
 
     client: str

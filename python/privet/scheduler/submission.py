@@ -72,7 +72,7 @@ class Submission:
     `only`: jobs of that phase alone, which need no material and leave none. Those of a session run
     on its `machine`, and the session says when their client has left; others run wherever there is
     room, while their client listens. A T_pre alone is a session's: a notice that keeps its memory
-    for a while (`Scheduler.rest`), `lease` seconds at most.
+    for a while (`Scheduler.park`), `lease` seconds at most.
 
     `ready`: a request that nothing is made for: it is refused unless material lies ready for all of
     it, and fails if that is lost and no other is ready.

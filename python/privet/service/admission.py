@@ -66,8 +66,8 @@ class AdmissionLease:
 class Admission:
     """Lets the client of the grant ask once for the very job of the grant, and nobody else.
 
-    `die` ends the process at once; it is called when a job takes more memory than it may. All
-    methods may be called from any thread.
+    `exit_process` ends the process at once; it is called when a job takes more memory than it may.
+    All methods may be called from any thread.
     """
 
     def __init__(self, send_event: SendEvent, exit_process: Callable[[], None]) -> None:
@@ -304,7 +304,8 @@ class Admission:
 
 class ClientSession:
     """A session with a client, under the grant that was open for it when it came, if any. One whose
-    grant was `taken` back is refused in the words of the suite that the grant was for."""
+    grant was taken back (`taken_back_grant`) is refused in the words of the suite that the grant
+    was for."""
 
     def __init__(
         self,

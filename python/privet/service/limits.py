@@ -136,8 +136,8 @@ LEAVING_SECONDS = 5.0
 
 
 class ActiveClients:
-    """Counts calls that wait; `changed` is called with clients that come (True) and leave (False),
-    `heard` with the client of each call.
+    """Counts calls that wait; `on_change` is called with clients that come (True) and leave
+    (False), `on_poll` with the client of each call.
 
     Every job takes both parties, so the scheduler must know who would come. A client is present
     while a call of it waits for updates, and for a moment after, until it has asked again; a call

@@ -54,7 +54,7 @@ OnEvent = Callable[["ModelServer", dict[str, Any] | None], None]
 
 
 class ModelServers:
-    """A model server for each version in suite `ckks`; `hear` gets what their processes say."""
+    """A model server for each version in suite `ckks`; `on_event` gets what their processes say."""
 
     def __init__(self, node: LocalNode, on_event: OnEvent) -> None:
         self._node, self._on_event = node, on_event

@@ -5,11 +5,10 @@ output, a JSON object a line. The first line says where its things are; `listeni
 
 | Order `do` | Fields | Answer |
 |---|---|---|
-| `offer` | those of `Offer` | `offered` with `program`, or `not offered` with `error`, `message` |
-| `withdraw` | `program` | |
-| `grant` | those of `Grant` | `granted`; then `started`; then `finished` or `failed` |
-| `revoke` | `job` | `failed`, unless the job has ended |
-| `take back` | `job` | `failed` as `absent`, unless the client has connected or the job has ended |
+| `offer` | those of `ProgramOffer` | `offered` with `program`, or `not offered` with `error`,
+`message` | | `withdraw` | `program` | | | `grant` | those of `Grant` | `granted`; then `started`;
+then `finished` or `failed` | | `revoke` | `job` | `failed`, unless the job has ended | | `take
+back` | `job` | `failed` as `absent`, unless the client has connected or the job has ended |
 
 A brief job is never reported as `started`, see `Admission`.
 

@@ -55,7 +55,7 @@ class Link:
 
     `on_frame` is called with each frame that comes, in order, and raises `PeerMisbehaved` on what
     must
-    not be; `ended` is called once, with why, when the session is over.
+    not be; `on_end` is called once, with why, when the session is over.
     """
 
     def __init__(

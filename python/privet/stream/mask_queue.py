@@ -27,7 +27,7 @@ _log = logging.getLogger(__name__)
 
 class MaskQueue(DataSide):
     """Keeps `ahead` entries, made by a preparing worker with the model
-    provider's at `where`.
+    provider's at `address`.
 
     A material entry is ready when both sides have their parts: the model provider says so over the
     session. A material entry whose making was cut short is never asked for again: the next has the
