@@ -23,7 +23,13 @@ from privet.runtime.quantities import parse_size
 from privet.runtime.result import Result
 from privet.suites import Ckks, Progress
 from privet.suites.ckks import program_path
-from privet.suites.ckks.local import read_cost, read_integers, read_layers, tell, write_reals
+from privet.suites.ckks.local import (
+    read_cost,
+    read_integers,
+    read_layers,
+    report_progress,
+    write_reals,
+)
 from privet.suites.costs import PhaseCost
 from privet.suites.spawned import event, party
 
@@ -84,9 +90,9 @@ def ask(
             result=str(folder / "result.f64"),
         )
         with party(folder, job, [program_path()]) as process:
-            tell(progress, "offline", 0, "offline")
+            report_progress(progress, "offline", 0, "offline")
             offline = event(process, "prepared")["cost"]
-            tell(progress, "online", 0, "online")
+            report_progress(progress, "online", 0, "online")
             result = {"offline": offline, **event(process, "result")}
         if endpoint.suite.collective:  # its parties agreed on the flooding, each adds its own
             plan = {**result["plan"], "statistical": endpoint.suite.statistical}

@@ -66,10 +66,10 @@ def run_local(suite: Ckks, job: LocalJob) -> LocalResult:
             **common,
         }
         client = running.enter_context(party(folder, asking, command))
-        tell(job.progress, "offline", 0, material)
+        report_progress(job.progress, "offline", 0, material)
         event(client, "prepared")
-        tell(job.progress, "offline", 1, material)
-        tell(job.progress, "online", 0, "evaluation")
+        report_progress(job.progress, "offline", 1, material)
+        report_progress(job.progress, "online", 0, "evaluation")
         result = event(client, "result")
         server_events = [event(server, "prepared")]
         groups = result["plan"]["groups"] if suite.scenario == ENCRYPTED_MODEL else 1
@@ -139,10 +139,10 @@ def read_cost(measured: Mapping[str, Any]) -> PhaseCost:
     )
 
 
-def tell(progress: Progress | None, phase: str, done: int, what: str) -> None:
+def report_progress(progress: Progress | None, phase: str, done: int, step: str) -> None:
     """Tells of a phase that is one step."""
     if progress is not None:
-        progress(phase, done, 1, what)
+        progress(phase, done, 1, step)
 
 
 def run_collective(suite: Ckks, job: LocalJob) -> LocalResult:
@@ -174,10 +174,10 @@ def run_collective(suite: Ckks, job: LocalJob) -> LocalResult:
         files = {"inputs": str(folder / "inputs.f64"), "result": str(folder / "result.f64")}
         asking = {"role": "cohort-client", **files, **common}
         client = running.enter_context(party(folder, asking, command))
-        tell(job.progress, "offline", 0, "collective keys, model")
+        report_progress(job.progress, "offline", 0, "collective keys, model")
         offline = event(hub, "prepared")["cost"]
-        tell(job.progress, "offline", 1, "collective keys, model")
-        tell(job.progress, "online", 0, "evaluation")
+        report_progress(job.progress, "offline", 1, "collective keys, model")
+        report_progress(job.progress, "online", 0, "evaluation")
         evaluated = event(hub, "inferred")
         result = event(client, "result")
         helper_reports = [event(helper, "helped") for helper in helpers]
@@ -230,16 +230,16 @@ def _since(before: dict[str, Any], cost: dict[str, Any]) -> dict[str, Any]:
 
 
 def _phase(
-    ends: list[dict[str, Any]], seconds: float, others: list[dict[str, Any]], peak: float
+    ends: list[dict[str, Any]], seconds: float, further_costs: list[dict[str, Any]], peak: float
 ) -> dict[str, Any]:
-    """A phase in which `ends` talked to the coordinator; `others` took processors, too."""
+    """A phase in which `ends` talked to the coordinator; `further_costs` took processors, too."""
     return {
         "seconds": seconds,
         "bytes_client": sum(cost["bytes_sent"] for cost in ends),
         "bytes_server": sum(cost["bytes_received"] for cost in ends),
         "rounds": max(cost["rounds"] for cost in ends),
         "peak_rss_mb": peak,
-        "cpu_seconds": sum(cost["cpu_seconds"] for cost in (*ends, *others)),
+        "cpu_seconds": sum(cost["cpu_seconds"] for cost in (*ends, *further_costs)),
     }
 
 
