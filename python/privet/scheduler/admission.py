@@ -143,7 +143,9 @@ def _check_ready(
         )
 
 
-def _pair(state: State, now: float, entry: SubmissionState, stream: JobStream, noticed: list[Pair]) -> None:
+def _pair(
+    state: State, now: float, entry: SubmissionState, stream: JobStream, noticed: list[Pair]
+) -> None:
     """Finds a pair for `stream`: the notice's, one whose material is there or is being made ahead,
     or a new one."""
     pair = next((pair for pair in noticed if pair.stream == stream), None)

@@ -123,7 +123,7 @@ def _take_another(state: State, now: float, pair: Pair, reason: str) -> None:
     """Gives a request that nothing is made for other material that lies ready, or fails it."""
     ready = state.material.take(pair.stream)
     if ready is None:
-        pair.stage = Stage.OVER
+        pair.stage = PairStage.OVER
         reason = f"{reason}; no other material is ready"
         state.end(now, pair.owner, Outcome.FAILED, reason)
         state.end(now, pair.maker, Outcome.FAILED, reason)
@@ -131,7 +131,7 @@ def _take_another(state: State, now: float, pair: Pair, reason: str) -> None:
     if pair.request is not None:
         pair.maker = pair.request
     pair.machine, pair.material = ready.machine, ready.material
-    state.enqueue(now, pair, Stage.READY)
+    state.enqueue(now, pair, PairStage.READY)
 
 
 def _unlist(state: State, pair: Pair) -> None:

@@ -106,7 +106,7 @@ def test_delays_over_time_add_up_to_the_mean() -> None:
 
 def test_findings_compare_with_the_baseline_without_notices() -> None:
     """The baseline knows no notices; with them a policy is quicker for that alone."""
-    cases = Case(read("paper"), "m1=20,m2=20").with_policies(["fcfs"], (0.0, 0.25))
+    cases = SimulationCase(read("paper"), "m1=20,m2=20").with_policies(["fcfs"], (0.0, 0.25))
     plain, noticed = compare(cases)
     assert noticed.figures.delay < plain.figures.delay
     text, _ = report.findings([plain, noticed])[0]
