@@ -46,10 +46,10 @@ def test_a_command_that_reads_a_model_says_what_to_install() -> None:
 
 def test_one_server_is_allocated_without_a_solver() -> None:
     program = """
-from privet.stream.allocation import Server, Stage, allocate
+from privet.stream.allocation import StageServer, Stage, allocate
 stages = [Stage("a", "model", 1.0), Stage("b", "model", 2.0)]
-assert allocate(stages, [Server("one", 2)]).threads == (2, 2)
-allocate(stages, [Server("one", 2), Server("two", 2)])
+assert allocate(stages, [StageServer("one", 2)]).threads == (2, 2)
+allocate(stages, [StageServer("one", 2), StageServer("two", 2)])
 """
     run = call(program)
     assert "privet.errors.Misuse: stages on several servers" in run.stderr
