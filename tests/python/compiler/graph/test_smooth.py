@@ -53,10 +53,13 @@ def test_hyperbolic_functions_and_their_inverses(
     operator: str, low: float, high: float, smooth: str
 ) -> None:
     """`Asinh` is the logarithm of economists, for amounts of either sign."""
-    if smooth == "polynomial" and (operator == "Acosh" or high == 900):
-        pytest.skip("no polynomial is close")
     proto = single(operator, [(3, 5)])
     x = np.linspace(low, high, 15, dtype=np.float32).reshape(3, 5)
+    if smooth == "polynomial" and (operator == "Acosh" or high == 900):
+        # No polynomial is close.
+        with pytest.raises(UnsupportedModel):
+            compile(proto, calibration=[x], smooth=smooth)
+        return
     compiled = compile(proto, calibration=[x], smooth=smooth)
     (output,) = execute(compiled.program, compiled.weights, [x]).outputs.values()
     (reference,) = expected(proto, {"x0": x})
