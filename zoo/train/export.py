@@ -13,7 +13,7 @@ import numpy.typing as npt
 import onnxruntime
 from fit import Labels, Parameters
 
-from privet.zoo.graph import Fixed, Graph
+from privet.zoo.graph import Fixed, GraphBuilder
 from privet.zoo.writer import write
 
 MODELS = Path(__file__).resolve().parent.parent / "models"
@@ -21,7 +21,7 @@ SAMPLES = 64
 
 
 def export(
-    graph: Graph,
+    graph: GraphBuilder,
     weights: Parameters,
     raw: npt.NDArray[Any],
     inputs: npt.NDArray[Any],

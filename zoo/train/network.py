@@ -12,13 +12,13 @@ import numpy as np
 import onnx
 from fit import Parameters
 
-from privet.zoo.graph import Fixed, Graph
+from privet.zoo.graph import Fixed, GraphBuilder
 from privet.zoo.initial import draw
 
 Attributes = Mapping[str, Any]
 
 
-def initial(graph: Graph) -> Parameters:
+def initial(graph: GraphBuilder) -> Parameters:
     """The weights that `privet.zoo.build` would write."""
     return {
         weight.name: jnp.asarray(draw(graph.name, weight))
@@ -27,7 +27,7 @@ def initial(graph: Graph) -> Parameters:
     }
 
 
-def forward(graph: Graph, parameters: Parameters, inputs: jax.Array) -> jax.Array:
+def forward(graph: GraphBuilder, parameters: Parameters, inputs: jax.Array) -> jax.Array:
     """The graph's output for each of `inputs`, without the axis of one in front."""
     fixed = {
         weight.name: weight.law.elements
