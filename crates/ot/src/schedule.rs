@@ -74,7 +74,7 @@ pub fn slots(demand: &Demand, extension: Extension) -> usize {
     let [server, client] = [Role::Server, Role::Client].map(|sender| runs(plain, sender));
     let counts =
         [(&server, &client), (&client, &server)].map(|(outgoing, incoming)| batches(outgoing, incoming, AHEAD).count());
-    (counts[0].min(counts[1])).saturating_sub(2)
+    counts[0].min(counts[1]).saturating_sub(2)
 }
 
 fn portions(total: usize, most: usize) -> impl Iterator<Item = usize> {

@@ -427,38 +427,10 @@ mod tests {
     }
 
     fn outputs_of(fixture: &str, plan: &Plan) -> BTreeSet<Vec<Vec<i64>>> {
-        let weights = Weights::parse(&read(fixture, "weights.safetensors"), plan.program()).expect("its weights");
-        let model = Model::new(weights, plan.standard_workspaces());
         let input = &plan.program().inputs()[0];
         let bound = (input.magnitude.expect("a bound") * 4096.0) as i64;
         let inputs = [vec![-bound; plan.program().value(input.value).len()]];
-        let run = |_| {
-            let (mut near, mut far) = pair();
-            thread::scope(|scope| {
-                let serving = scope.spawn(|| {
-                    let extension = plan.extension();
-                    let (material, _) = prepare_server(
-                        &mut far,
-                        plan,
-                        (extension, &mut BaseOts::default()),
-                        &model,
-                        None,
-                        &mut std::io::sink(),
-                        &mut Silent,
-                    )
-                    .expect("material");
-                    infer_server(&mut far, plan, &model, material, &mut Vec::new(), &mut Silent).expect("an inference");
-                });
-                let (material, _) =
-                    prepare_client(&mut near, plan, &mut BaseOts::default(), None, &mut std::io::sink(), &mut Silent)
-                        .expect("material");
-                let result = infer_client(&mut near, plan, material, &inputs, &mut Vec::new(), &mut Silent);
-                let outputs = result.expect("an inference").0;
-                serving.join().expect("the server");
-                outputs
-            })
-        };
-        (0..6).map(run).collect()
+        (0..6).map(|_| run(fixture, plan, &inputs).0).collect()
     }
 
     #[test]
@@ -473,12 +445,10 @@ mod tests {
         assert_eq!(outputs(&only(false)), outputs(&only(true)));
     }
 
-    /// The client's output for zeros, and its report of the preparation.
-    fn run(fixture: &str, plan: &Plan) -> (Vec<Vec<i64>>, crate::Report) {
+    /// The client's outputs, and its report of the preparation.
+    fn run(fixture: &str, plan: &Plan, inputs: &[Vec<i64>]) -> (Vec<Vec<i64>>, crate::Report) {
         let weights = Weights::parse(&read(fixture, "weights.safetensors"), plan.program()).expect("its weights");
         let model = Model::new(weights, plan.standard_workspaces());
-        let input = plan.program().value(plan.program().inputs()[0].value).len();
-        let inputs = [(0..input as i64).map(|at| at % 8192 - 4096).collect()];
         let (mut near, mut far) = pair();
         let (mut client_base, mut server_base) = (BaseOts::default(), BaseOts::default());
         let (mut client_entry, mut server_entry) = (std::io::sink(), std::io::sink());
@@ -492,7 +462,7 @@ mod tests {
             let (material, report) =
                 prepare_client(&mut near, plan, &mut client_base, None, &mut client_entry, &mut Silent)
                     .expect("material");
-            let result = infer_client(&mut near, plan, material, &inputs, &mut Vec::new(), &mut Silent);
+            let result = infer_client(&mut near, plan, material, inputs, &mut Vec::new(), &mut Silent);
             serving.join().expect("the server");
             (result.expect("an inference").0, report)
         })
@@ -505,8 +475,9 @@ mod tests {
         let beside = plan_of("wide").over(Link::WAN).extending(extensions.clone());
         // Where so little may be on its way, all layers come afterwards, and one by one.
         let after = Plan { ahead: 1 << 20, ..plan_of("wide").over(Link::WAN).extending(extensions) };
+        let inputs = [(0..4 * 128 * 128).map(|at| at % 8192 - 4096).collect()];
         let outputs = [&beside, &after].map(|plan| {
-            let (outputs, report) = run("wide", plan);
+            let (outputs, report) = run("wide", plan, &inputs);
             let (forecast, total) = (plan.forecast(), report.total);
             assert_eq!((total.bytes_sent, total.rounds), (forecast.offline_bytes_client, forecast.offline_rounds));
             assert_eq!(total.bytes_received, forecast.offline_bytes_server);
