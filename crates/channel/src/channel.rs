@@ -87,6 +87,16 @@ impl Channel {
         Ok(message)
     }
 
+    /// [`Channel::recv`] of a message that both sides know travels beside the one received before: it starts no round, whatever was sent
+    /// in between.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn recv_beside(&mut self, bytes: usize) -> Result<Vec<u8>, Error> {
+        self.turned = false;
+        self.recv(bytes)
+    }
+
     /// Flushes, then fills `out` with one message of exactly its length. Errors as [`Channel::recv`].
     pub fn recv_into(&mut self, out: &mut [u8]) -> Result<(), Error> {
         self.receive_header(Due::Exactly(out.len()))?;

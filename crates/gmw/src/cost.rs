@@ -75,7 +75,7 @@ pub fn private_and(n: usize) -> Cost {
 pub fn carry(n: usize, bits: u32, rounds: Rounds) -> Cost {
     let bits = bits as usize;
     if rounds != Rounds::Log && bits > 1 {
-        return lookups(n, &Step::all(bits, rounds));
+        return lookups(n, &Step::all(bits, rounds), rounds);
     }
     let widths = std::iter::successors(Some(bits), |&width| (width > 2).then_some(width.div_ceil(2)));
     let tree: Cost = widths.filter(|&width| width > 1).map(|width| and_with_pairs(n, n * (width / 2 - 1))).sum();
@@ -83,9 +83,10 @@ pub fn carry(n: usize, bits: u32, rounds: Rounds) -> Cost {
 }
 
 /// The steps of an adder for `n` sums, half of them begun by either party.
-fn lookups(n: usize, steps: &[Step]) -> Cost {
+fn lookups(n: usize, steps: &[Step], rounds: Rounds) -> Cost {
     let mut cost = Cost { rounds: steps.len() as u64 + 1, ..Cost::default() };
-    for (half, n) in tables::halves(n).into_iter().enumerate() {
+    let halves = tables::halves(n, rounds).into_iter().enumerate();
+    for (half, n) in halves.flat_map(|(half, lanes)| lanes.into_iter().map(move |n| (half, n))) {
         for (index, step) in steps.iter().enumerate() {
             let demand = &mut cost.demand;
             demand.private_ands += step.private_ands() * n;
@@ -259,7 +260,7 @@ pub fn piecewise(n: usize, of: &Piecewise, rounds: Rounds) -> Cost {
         _ => {
             let passed = blocks - 1 + signs;
             let last = if of.nonnegative { and(n) } else { Cost::default() };
-            lookups(n, &[Step::Above(blocks)]) + (0..passed).map(|_| and_with_pairs(0, n)).sum() + last
+            lookups(n, &[Step::Above(blocks)], rounds) + (0..passed).map(|_| and_with_pairs(0, n)).sum() + last
         }
     };
     let tops = match blocks {

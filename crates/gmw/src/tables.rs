@@ -7,7 +7,8 @@
 //!
 //! Steps are *flights*, each one way: who answers has its share of the result before it speaks, and so asks for the next step in the
 //! same breath, as the other party did before. To keep both busy, half of the comparisons start at the client and half at the
-//! server ([`halves`]), and flights of both halves cross.
+//! server ([`halves`]), and flights of both halves cross. Where round trips are long and comparisons many, each half
+//! has some lanes, which wait for different flights.
 
 use std::array;
 
@@ -20,6 +21,11 @@ use crate::{Error, Party, Rounds, and, and_with_pairs, eights};
 
 /// Spans that the last lookup joins.
 const LAST: usize = 3;
+
+/// The least number of comparisons in a lane, of which one flight takes some 150 KB.
+const LANE: usize = 1 << 14;
+
+const MOST_LANES: usize = 4;
 
 /// One step of an adder; steps alternate in who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,11 +92,15 @@ impl Step {
     }
 }
 
-/// Of `n` comparisons, those whose first question is the client's and those whose first is the server's: words of 64, as even as
-/// they come.
-pub(crate) fn halves(n: usize) -> [usize; 2] {
+/// Of `n` comparisons, those whose first question is the client's and those whose first is the server's, in words of 64, each half by
+/// lanes: all as even as they come.
+pub(crate) fn halves(n: usize, rounds: Rounds) -> [Vec<usize>; 2] {
     let first = (n / 2).next_multiple_of(64).min(n);
-    [first, n - first]
+    let lanes = if rounds == Rounds::Blocks { (n / LANE).clamp(1, MOST_LANES) } else { 1 };
+    [first, n - first].map(|n| {
+        let ends: Vec<usize> = (0..=lanes).map(|lane| (n * lane / lanes).next_multiple_of(64).min(n)).collect();
+        ends.windows(2).map(|ends| ends[1] - ends[0]).collect()
+    })
 }
 
 /// Who asks in a step of the first or the second half.
@@ -107,10 +117,8 @@ pub(crate) fn carry_out(party: &mut Party<'_>, mut planes: Vec<Bits>) -> Result<
         _ => 2 * steps.len() + 1,
     };
     planes.splice(..0, vec![Bits::zeros(n); padded - planes.len()]);
-    let [mut low, high] = run(party, &planes, &steps)?;
-    let mut carry = low.generate.swap_remove(0);
-    carry.extend(&high.generate[0]);
-    Ok(carry)
+    let adders = run(party, &planes, &steps)?;
+    Ok(join(adders.iter().flatten().map(|adder| &adder.generate[0])))
 }
 
 /// What both parties' summands have above their lowest bits: for each block of four bits, the lowest first, shares of whether its sum is not
@@ -123,19 +131,19 @@ pub(crate) fn above(
     wanted: bool,
 ) -> Result<(Vec<Bits>, Bits), Error> {
     let blocks = planes.len() / 4;
-    let [low, high] = run(party, planes, &[Step::Above(blocks)])?;
+    let adders = run(party, planes, &[Step::Above(blocks)])?;
     let mut occupied = Vec::with_capacity(blocks);
     for block in 0..blocks {
-        let of = |low: &[Bits], high: &[Bits]| join([&low[block], &high[block]]);
-        let propagate = of(&low.propagate, &high.propagate);
+        let of = |bits: fn(&Adder) -> &[Bits]| join(adders.iter().flatten().map(|adder| &bits(adder)[block]));
+        let propagate = of(|adder| &adder.propagate);
         // With a carry from below a block is zero where it has ones alone, and it has these or is zero without.
-        let mut zero = of(&low.zero, &high.zero);
+        let mut zero = of(|adder| &adder.zero);
         let changes = zero.xor(&propagate);
         let nothing = Bits::default();
         let changed = if wanted || block + 1 < blocks {
             let both = and_with_pairs(party, &nothing, &nothing, &carry, [&propagate, &changes])?;
             let (_, [carried, changed]) = both;
-            carry = of(&low.generate, &high.generate).xor(&carried);
+            carry = of(|adder| &adder.generate).xor(&carried);
             changed
         } else {
             and(party, &carry, &changes)?
@@ -147,22 +155,36 @@ pub(crate) fn above(
 }
 
 /// Runs all steps, of both halves of the summands.
-fn run(party: &mut Party<'_>, planes: &[Bits], steps: &[Step]) -> Result<[Adder; 2], Error> {
-    let [first, second] = halves(planes[0].len());
-    let mut half = |half: usize, start: usize, len: usize| {
-        Adder::new(party, half, planes.iter().map(|plane| plane.slice(start, len)).collect(), steps)
-    };
-    let mut adders = [half(0, 0, first)?, half(1, first, second)?];
-    for flight in 0..=steps.len() {
-        let mut message = Bits::default();
-        let [speaking, listening] = if asker(0, flight) == party.role { [0, 1] } else { [1, 0] };
-        let around = |flight: usize| (flight.checked_sub(1).map(|step| steps[step]), steps.get(flight).copied());
-        adders[speaking].speak(around(flight), &mut message);
-        party.channel.send(&message.to_bytes())?;
-        let listener = &mut adders[listening];
-        let bits = listener.expects(around(flight));
-        let reply = Bits::from_bytes(&party.channel.recv(bits.div_ceil(8))?, bits)?;
-        listener.listen(around(flight), &reply);
+///
+/// A lane speaks as soon as its last flight has come, so flights of other lanes are made and are on the link while it waits.
+fn run(party: &mut Party<'_>, planes: &[Bits], steps: &[Step]) -> Result<[Vec<Adder>; 2], Error> {
+    let (mut start, mut adders) = (0, [Vec::new(), Vec::new()]);
+    for (half, lanes) in halves(planes[0].len(), party.rounds).into_iter().enumerate() {
+        for len in lanes {
+            let planes = planes.iter().map(|plane| plane.slice(start, len)).collect();
+            adders[half].push(Adder::new(party, half, planes, steps)?);
+            start += len;
+        }
+    }
+    let around = |flight: usize| (flight.checked_sub(1).map(|step| steps[step]), steps.get(flight).copied());
+    for flight in 0..=steps.len() + 1 {
+        for lane in 0..adders[0].len() {
+            if let Some(last) = flight.checked_sub(1) {
+                let listener = &mut adders[usize::from(asker(0, last) == party.role)][lane];
+                let bits = listener.expects(around(last));
+                let reply = match lane {
+                    0 => party.channel.recv(bits.div_ceil(8))?,
+                    _ => party.channel.recv_beside(bits.div_ceil(8))?,
+                };
+                listener.listen(around(last), &Bits::from_bytes(&reply, bits)?);
+            }
+            if flight <= steps.len() {
+                let mut message = Bits::default();
+                adders[usize::from(asker(0, flight) != party.role)][lane].speak(around(flight), &mut message);
+                party.channel.send(&message.to_bytes())?;
+                party.channel.flush()?;
+            }
+        }
     }
     Ok(adders)
 }
@@ -186,7 +208,7 @@ struct Below {
     ots: PrivateAnds,
 }
 
-/// This party's side of half of the comparisons.
+/// This party's side of one lane of half of the comparisons.
 struct Adder {
     n: usize,
     is_server: bool,
