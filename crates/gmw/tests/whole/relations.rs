@@ -23,6 +23,20 @@ fn whole(bits: u32) -> impl Strategy<Value = Vec<i64>> {
     prop::collection::vec(prop_oneof![2 => -top..top, 1 => extremes], 1..60)
 }
 
+#[test]
+fn lanes_compare_every_value() {
+    for n in [16_384, 32_769, 50_003, 65_536, 70_001] {
+        let (ring, prg) = (Modulus::new(26), &mut prg(n));
+        let x: Vec<i64> = (0..n).map(|_| ring.signed(ring.reduce(prg.word())) >> 1).collect();
+        let xs = share(&x, ring, prg);
+        let rounds = Rounds::Blocks;
+        let out = run(&cost::relu(x.len(), 26, rounds).demand, rounds, prg, |party| {
+            privet_gmw::relu(party, part(&xs, party), ring)
+        });
+        assert!(join(&out, ring) == x.iter().map(|&x| x.max(0)).collect::<Vec<_>>(), "{n} values");
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
