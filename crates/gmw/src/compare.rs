@@ -8,7 +8,8 @@
 
 use privet_ring::{Bits, planes};
 
-use crate::{Error, Party, and_with_pairs, private_and, tables};
+use crate::tables::{self, LastExchange};
+use crate::{Error, Party, and_with_pairs, private_and};
 
 /// Depth of comparisons: linear suits a LAN, the others links with long round trips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -29,10 +30,31 @@ pub fn carry(party: &mut Party<'_>, values: &[u64], bits: u32) -> Result<Bits, E
 
 /// [`carry`] of summands given by their bit planes, the lowest first: at least one. A single bit's is an AND in every depth.
 pub(crate) fn carry_out(party: &mut Party<'_>, planes: Vec<Bits>) -> Result<Bits, Error> {
-    let n = planes[0].len();
     if party.rounds != Rounds::Log && planes.len() > 1 {
-        return tables::carry_out(party, planes);
+        return tables::carry_out(party, planes, None);
     }
+    carry_out_by_ands(party, planes)
+}
+
+/// [`carry_out`], and an exchange that follows.
+pub(crate) fn carry_out_then(
+    party: &mut Party<'_>,
+    planes: Vec<Bits>,
+    exchange: &mut dyn LastExchange,
+) -> Result<(), Error> {
+    if party.rounds != Rounds::Log && planes.len() > 1 {
+        return tables::carry_out(party, planes, Some(exchange)).map(drop);
+    }
+    let carries = carry_out_by_ands(party, planes)?;
+    let n = carries.len();
+    let message = exchange.speak(party.stock, [(0..n, carries), (n..n, Bits::default())])?;
+    party.channel.send(&message)?;
+    let reply = party.channel.recv(exchange.expects())?;
+    exchange.listen(party.stock, reply)
+}
+
+fn carry_out_by_ands(party: &mut Party<'_>, planes: Vec<Bits>) -> Result<Bits, Error> {
+    let n = planes[0].len();
     let generate = private_and(party, &join(&planes))?;
     tree(party, (0..planes.len()).map(|j| generate.slice(j * n, n)).collect(), planes)
 }

@@ -82,6 +82,15 @@ pub fn carry(n: usize, bits: u32, rounds: Rounds) -> Cost {
     private_and(n * bits) + tree
 }
 
+/// [`carry`] and an exchange that follows it lane by lane, with a frame for each.
+fn carry_then(n: usize, bits: u32, rounds: Rounds, exchange: Cost) -> Cost {
+    let lanes = if bits > 1 { tables::halves(n, rounds)[0].len() } else { 1 };
+    let frames = message(0) * (lanes - 1) as u64;
+    let client_bytes = exchange.client_bytes + frames;
+    let server_bytes = exchange.server_bytes + frames;
+    carry(n, bits, rounds) + Cost { client_bytes, server_bytes, ..exchange }
+}
+
 /// The steps of an adder for `n` sums, half of them begun by either party.
 fn lookups(n: usize, steps: &[Step], rounds: Rounds) -> Cost {
     let mut cost = Cost { rounds: steps.len() as u64 + 1, ..Cost::default() };
@@ -177,7 +186,7 @@ pub fn is_non_negative(n: usize, bits: u32, rounds: Rounds) -> Cost {
 
 /// [`crate::relu`] of `n` values of `bits` bits.
 pub fn relu(n: usize, bits: u32, rounds: Rounds) -> Cost {
-    is_non_negative(n, bits, rounds) + mux(n, bits)
+    carry_then(n, bits - 1, rounds, mux(n, bits))
 }
 
 /// [`crate::step`] of `n` values of `bits` bits into a ring of `to` bits.
@@ -231,12 +240,12 @@ fn wraps(n: usize, bits: u32, sign: Sign, rounds: Rounds) -> Cost {
 
 /// [`crate::truncate_exactly`] of `n` values of `ring` bits by `bits` bits.
 pub fn truncate_exactly(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost {
-    carry(n, bits, rounds) + bit_product(n, ring - bits)
+    carry_then(n, bits, rounds, bit_product(n, ring - bits))
 }
 
 /// [`crate::truncate_guarded`] of `n` values of `ring` bits by `bits` bits.
 pub fn truncate_guarded(n: usize, bits: u32, ring: u32, rounds: Rounds) -> Cost {
-    carry(n, bits - 1, rounds) + bit_product(n, ring - bits)
+    carry_then(n, bits - 1, rounds, bit_product(n, ring - bits))
 }
 
 /// [`crate::piecewise`] of `n` values.

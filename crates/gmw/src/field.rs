@@ -5,6 +5,7 @@
 //! the `b` bits of `p`.
 
 use privet_channel::Channel;
+use privet_ot::Role;
 use privet_ring::{Bits, Field, Modulus};
 
 use crate::extend::{Sign, Wraps, offset};
@@ -78,8 +79,9 @@ fn field_product(party: &mut Party<'_>, bits: &Bits, factor: u64, field: Field) 
         let negated = field.sub(0, share);
         share ^ (u64::from(flip).wrapping_neg() & (share ^ negated))
     };
+    let claim = party.stock.claim_products_from(Role::Server, u64::BITS, n)?;
     if party.is_server() {
-        let [rho, share] = party.stock.next_products_sent(u64::BITS, n)?;
+        let [rho, share] = party.stock.sent(&claim);
         // The two words of the OT behind a product, of which the client has one.
         let words = rho.iter().zip(share.iter()).map(|(rho, share)| [0, rho].map(|x| x.wrapping_sub(share)));
         let (shares, rho): (Vec<u64>, Vec<u64>) = words
@@ -92,7 +94,7 @@ fn field_product(party: &mut Party<'_>, bits: &Bits, factor: u64, field: Field) 
         let result = flips.iter().zip(rho.iter().zip(&shares));
         Ok(result.map(|(flip, (&rho, &share))| field.add(times(flip, rho), turned(flip, share))).collect())
     } else {
-        let (choice, share) = party.stock.next_products_received(u64::BITS, n)?;
+        let (choice, share) = (party.stock.choice(&claim), party.stock.received(&claim));
         let flips = bits.xor(&choice);
         party.channel.send(&flips.to_bytes())?;
         let masked = packing.unpack(&party.channel.recv(packing.packed_bytes(n))?, n)?;

@@ -4,7 +4,7 @@
 //! of the other: for each bit of the former one product correlation, and of the latter only the bits that count above it. A square
 //! has one such term, twice; a product with a factor that the server knows has one.
 
-use privet_ot::{PackedRef, Room};
+use privet_ot::{PackedRef, Role, Room};
 use privet_ring::{BLOCK, Bits, Modulus, planes, select};
 use zeroize::Zeroizing;
 
@@ -86,7 +86,8 @@ pub fn scale(party: &mut Party<'_>, input: &[u64], factor_bits: u32, ring: Modul
     if party.is_server() {
         let raised: Vec<u64> = input.iter().map(|factor| factor.wrapping_add(half)).collect();
         let raised = Zeroizing::new(join(&planes::from_values(&raised, bits)));
-        let (choice, received) = party.stock.next_products_received(width, products)?;
+        let claim = party.stock.claim_products_from(Role::Client, width, products)?;
+        let (choice, received) = (party.stock.choice(&claim), party.stock.received(&claim));
         let flips = raised.xor(&choice);
         party.channel.send(&flips.to_bytes())?;
         let reply = party.channel.recv(crate::cost::bit_by_bit(n, width - bits + 1..=width))?;
@@ -97,7 +98,8 @@ pub fn scale(party: &mut Party<'_>, input: &[u64], factor_bits: u32, ring: Modul
             rest = add_chosen(&mut shares, [bit, width], [&flips, &choice], received.slice(at), rest);
         }
     } else {
-        let [rho, sent] = party.stock.next_products_sent(width, products)?;
+        let claim = party.stock.claim_products_from(Role::Client, width, products)?;
+        let [rho, sent] = party.stock.sent(&claim);
         let mut hidden = Vec::new();
         for bit in 0..bits {
             let rho = rho.slice(bit as usize * n..(bit as usize + 1) * n);

@@ -45,10 +45,7 @@ pub(crate) fn mux_each(party: &mut Party<'_>, choices: &[Choice<'_>]) -> Result<
     let (opened, stock) = (Opened::exchange(party, choices)?, &*party.stock);
     let products = choices.iter().enumerate().map(|(at, choice)| {
         let mut products = vec![0; choice.values.len()];
-        product::in_blocks(&mut products, |block, products, spare| {
-            opened.add_products(stock, choice, at, block, [&mut *products, spare]);
-            choice.ring.reduce_all(products);
-        });
+        opened.multiply(stock, choice, at, &mut products);
         products
     });
     Ok(products.collect())
@@ -74,8 +71,53 @@ pub(crate) fn add_scaled(
     Ok(())
 }
 
+/// What this party has opened of some choices: for each its correlations and flips, and bytes of bits and elements of either message.
+pub(crate) struct Opening {
+    terms: Vec<(Claim, Bits)>,
+    sizes: Vec<[usize; 2]>,
+}
+
+impl Opening {
+    /// Opens bits and elements of all choices behind correlations: also the message that does so.
+    pub(crate) fn of(stock: &mut Stock, choices: &[Choice<'_>]) -> Result<(Self, Vec<u8>), Error> {
+        let sizes = choices.iter().map(|choice| {
+            assert_eq!(choice.values.len(), choice.bits.len(), "one bit for each value");
+            [choice.bits.len().div_ceil(8), choice.ring.packed_bytes(choice.bits.len())]
+        });
+        let sizes: Vec<[usize; 2]> = sizes.collect();
+        let mut message = Vec::with_capacity(sizes.as_flattened().iter().sum());
+        let mut terms = Vec::with_capacity(choices.len());
+        for &Choice { bits, values, ring } in choices {
+            let claim = stock.claim_products(ring.bits(), bits.len())?;
+            let ([rho, _], my_flips) = (stock.sent(&claim), bits.xor(&stock.choice(&claim)));
+            message.extend_from_slice(&my_flips.to_bytes());
+            product::mask(&mut message, rho, ring, |block, out| {
+                select::signed(out, product::words(bits, &block), &values[block]);
+            });
+            terms.push((claim, my_flips));
+        }
+        Ok((Self { terms, sizes }, message))
+    }
+
+    /// Bytes of the other party's message.
+    pub(crate) fn expects(&self) -> usize {
+        self.sizes.as_flattened().iter().sum()
+    }
+
+    /// Goes on with the other party's message.
+    pub(crate) fn opened(self, reply: Vec<u8>) -> Result<Opened, Error> {
+        let (mut terms, mut at) = (Vec::with_capacity(self.terms.len()), 0);
+        for ((claim, my_flips), [bits, elements]) in self.terms.into_iter().zip(self.sizes) {
+            let flips = Bits::from_bytes(&reply[at..at + bits], my_flips.len())?;
+            terms.push((claim, [my_flips, flips], at + bits));
+            at += bits + elements;
+        }
+        Ok(Opened { terms, reply })
+    }
+}
+
 /// What both parties have opened of some choices.
-struct Opened {
+pub(crate) struct Opened {
     /// For each choice its correlations, this party's flips and the other's, and where in the reply its elements begin.
     terms: Vec<(Claim, [Bits; 2], usize)>,
     reply: Vec<u8>,
@@ -84,31 +126,16 @@ struct Opened {
 impl Opened {
     /// Opens bits and elements of all choices behind correlations.
     fn exchange(party: &mut Party<'_>, choices: &[Choice<'_>]) -> Result<Self, Error> {
-        let sizes = choices.iter().map(|choice| {
-            assert_eq!(choice.values.len(), choice.bits.len(), "one bit for each value");
-            [choice.bits.len().div_ceil(8), choice.ring.packed_bytes(choice.bits.len())]
+        let (opening, message) = Opening::of(party.stock, choices)?;
+        opening.opened(party.channel.exchange(&message)?)
+    }
+
+    /// Writes this party's shares of the products of choice `at` to `products`, which are zero.
+    pub(crate) fn multiply(&self, stock: &Stock, choice: &Choice<'_>, at: usize, products: &mut [u64]) {
+        product::in_blocks(products, |block, products, spare| {
+            self.add_products(stock, choice, at, block, [&mut *products, spare]);
+            choice.ring.reduce_all(products);
         });
-        let sizes: Vec<[usize; 2]> = sizes.collect();
-        let mut message = Vec::with_capacity(sizes.as_flattened().iter().sum());
-        let mut pending = Vec::with_capacity(choices.len());
-        for &Choice { bits, values, ring } in choices {
-            let n = bits.len();
-            let claim = party.stock.claim_products(ring.bits(), n)?;
-            let ([rho, _], my_flips) = (party.stock.sent(&claim), bits.xor(&party.stock.choice(&claim)));
-            message.extend_from_slice(&my_flips.to_bytes());
-            product::mask(&mut message, rho, ring, |block, out| {
-                select::signed(out, product::words(bits, &block), &values[block]);
-            });
-            pending.push((claim, my_flips));
-        }
-        let reply = party.channel.exchange(&message)?;
-        let (mut terms, mut at) = (Vec::with_capacity(choices.len()), 0);
-        for ((claim, my_flips), [bits, elements]) in pending.into_iter().zip(sizes) {
-            let flips = Bits::from_bytes(&reply[at..at + bits], my_flips.len())?;
-            terms.push((claim, [my_flips, flips], at + bits));
-            at += bits + elements;
-        }
-        Ok(Self { terms, reply })
     }
 
     /// Adds this party's shares of the products of a block of choice `at` to `sums`, modulo 2^64; `spare` is overwritten.

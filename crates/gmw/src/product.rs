@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use privet_ot::{PackedRef, Room};
+use privet_ot::{Claim, PackedRef, Role, Room, Stock};
 use privet_ring::{BLOCK, Bits, Modulus, in_parts, select};
 
 use crate::{Error, Party};
@@ -22,35 +22,75 @@ pub(crate) fn bit_product_then(
     ring: Modulus,
     finish: impl Fn(Range<usize>, &mut [u64], &mut [u64]) + Sync,
 ) -> Result<Vec<u64>, Error> {
-    let n = bits.len();
-    let mut products = vec![0; n];
-    if party.is_server() {
-        let [rho, share] = party.stock.next_products_sent(ring.bits(), n)?;
-        let mut message = Vec::new();
-        mask(&mut message, rho, ring, |block, out| numbers(bits, &block, out));
-        party.channel.send(&message)?;
-        let flips = Bits::from_bytes(&party.channel.recv(n.div_ceil(8))?, n)?;
-        in_blocks(&mut products, |block, products, spare| {
-            let (flips, [mut first, mut second]) = (words(&flips, &block), rooms());
-            let (rho, share) = (rho.widen(block.clone(), &mut first), share.widen(block.clone(), &mut second));
-            select::add_products(products, flips, rho, flips, share);
-            ring.reduce_all(products);
-            finish(block, products, spare);
-        });
-    } else {
-        let (choice, share) = party.stock.next_products_received(ring.bits(), n)?;
-        let flips = bits.xor(&choice);
-        party.channel.send(&flips.to_bytes())?;
-        let reply = party.channel.recv(ring.packed_bytes(n))?;
-        in_blocks(&mut products, |block, products, spare| {
-            let (bits, flips) = (words(bits, &block), words(&flips, &block));
-            ring.unpack_into(spare, &reply[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
-            select::add_products(products, bits, spare, flips, share.widen(block.clone(), &mut Room::new()));
-            ring.reduce_all(products);
-            finish(block, products, spare);
-        });
-    }
+    let (opening, message) = Opening::of(party.stock, bits, ring)?;
+    party.channel.send(&message)?;
+    let reply = party.channel.recv(opening.expects())?;
+    let mut products = vec![0; bits.len()];
+    opening.multiply(party.stock, bits, &reply, &mut products, finish)?;
     Ok(products)
+}
+
+/// What this party has opened of products of two privately held bits.
+pub(crate) struct Opening {
+    claim: Claim,
+    /// The client's flips.
+    flips: Bits,
+    ring: Modulus,
+    /// Bytes of the other party's message.
+    expects: usize,
+}
+
+impl Opening {
+    /// Opens this party's factors behind correlations: also the message that does so.
+    pub(crate) fn of(stock: &mut Stock, bits: &Bits, ring: Modulus) -> Result<(Self, Vec<u8>), Error> {
+        let claim = stock.claim_products_from(Role::Server, ring.bits(), bits.len())?;
+        let sizes = [bits.len().div_ceil(8), ring.packed_bytes(bits.len())];
+        if stock.role() == Role::Server {
+            let ([rho, _], mut message) = (stock.sent(&claim), Vec::new());
+            mask(&mut message, rho, ring, |block, out| numbers(bits, &block, out));
+            return Ok((Self { claim, flips: Bits::default(), ring, expects: sizes[0] }, message));
+        }
+        let flips = bits.xor(&stock.choice(&claim));
+        let message = flips.to_bytes();
+        Ok((Self { claim, flips, ring, expects: sizes[1] }, message))
+    }
+
+    /// Bytes of the other party's message.
+    pub(crate) fn expects(&self) -> usize {
+        self.expects
+    }
+
+    /// Writes this party's shares of the products to `products`, which are zero, as [`bit_product_then`]; `bits`: its factors.
+    pub(crate) fn multiply(
+        self,
+        stock: &Stock,
+        bits: &Bits,
+        reply: &[u8],
+        products: &mut [u64],
+        finish: impl Fn(Range<usize>, &mut [u64], &mut [u64]) + Sync,
+    ) -> Result<(), Error> {
+        let Self { claim, flips, ring, .. } = self;
+        if stock.role() == Role::Server {
+            let ([rho, share], flips) = (stock.sent(&claim), Bits::from_bytes(reply, bits.len())?);
+            in_blocks(products, |block, products, spare| {
+                let (flips, [mut first, mut second]) = (words(&flips, &block), rooms());
+                let (rho, share) = (rho.widen(block.clone(), &mut first), share.widen(block.clone(), &mut second));
+                select::add_products(products, flips, rho, flips, share);
+                ring.reduce_all(products);
+                finish(block, products, spare);
+            });
+        } else {
+            let share = stock.received(&claim);
+            in_blocks(products, |block, products, spare| {
+                let (bits, flips) = (words(bits, &block), words(&flips, &block));
+                ring.unpack_into(spare, &reply[ring.packed_bytes(block.start)..ring.packed_bytes(block.end)]);
+                select::add_products(products, bits, spare, flips, share.widen(block.clone(), &mut Room::new()));
+                ring.reduce_all(products);
+                finish(block, products, spare);
+            });
+        }
+        Ok(())
+    }
 }
 
 /// Appends elements behind masks, packed, to `message`: `elements` gives those of each block of indices.

@@ -11,8 +11,10 @@
 //! has some lanes, which wait for different flights.
 
 use std::array;
+use std::ops::Range;
 
-use privet_ot::{PairedTriples, PrivateAnds, Role, Shape, TablesReceived, TablesSent, Triples, shift};
+use privet_channel::Channel;
+use privet_ot::{PairedTriples, PrivateAnds, Role, Shape, Stock, TablesReceived, TablesSent, Triples, shift};
 use privet_ring::Bits;
 
 use crate::and::{Masked, private_message, private_product};
@@ -26,6 +28,18 @@ const LAST: usize = 3;
 const LANE: usize = 1 << 14;
 
 const MOST_LANES: usize = 4;
+
+/// An exchange that follows the carries of each lane.
+pub(crate) trait LastExchange {
+    /// This party's message, of its shares of the carries of one lane: some from each half, with their places.
+    fn speak(&mut self, stock: &mut Stock, carries: [(Range<usize>, Bits); 2]) -> Result<Vec<u8>, Error>;
+
+    /// Bytes of the other party's message for the first lane that waits for one.
+    fn expects(&self) -> usize;
+
+    /// Takes that message in.
+    fn listen(&mut self, stock: &Stock, reply: Vec<u8>) -> Result<(), Error>;
+}
 
 /// One step of an adder; steps alternate in who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -108,8 +122,13 @@ pub(crate) fn asker(half: usize, step: usize) -> Role {
     if (half + step).is_multiple_of(2) { Role::Client } else { Role::Server }
 }
 
-/// Shares of the carry out of both parties' summands, given by their bit planes, the lowest first.
-pub(crate) fn carry_out(party: &mut Party<'_>, mut planes: Vec<Bits>) -> Result<Bits, Error> {
+/// Shares of the carry out of both parties' summands, given by their bit planes, the lowest first; and a last exchange of each lane, if
+/// there is one to follow.
+pub(crate) fn carry_out(
+    party: &mut Party<'_>,
+    mut planes: Vec<Bits>,
+    last: Option<&mut dyn LastExchange>,
+) -> Result<Bits, Error> {
     let n = planes[0].len();
     let steps = Step::all(planes.len(), party.rounds);
     let padded = match steps[0] {
@@ -117,7 +136,7 @@ pub(crate) fn carry_out(party: &mut Party<'_>, mut planes: Vec<Bits>) -> Result<
         _ => 2 * steps.len() + 1,
     };
     planes.splice(..0, vec![Bits::zeros(n); padded - planes.len()]);
-    let adders = run(party, &planes, &steps)?;
+    let adders = run(party, &planes, &steps, last)?;
     Ok(join(adders.iter().flatten().map(|adder| &adder.generate[0])))
 }
 
@@ -131,7 +150,7 @@ pub(crate) fn above(
     wanted: bool,
 ) -> Result<(Vec<Bits>, Bits), Error> {
     let blocks = planes.len() / 4;
-    let adders = run(party, planes, &[Step::Above(blocks)])?;
+    let adders = run(party, planes, &[Step::Above(blocks)], None)?;
     let mut occupied = Vec::with_capacity(blocks);
     for block in 0..blocks {
         let of = |bits: fn(&Adder) -> &[Bits]| join(adders.iter().flatten().map(|adder| &bits(adder)[block]));
@@ -157,33 +176,53 @@ pub(crate) fn above(
 /// Runs all steps, of both halves of the summands.
 ///
 /// A lane speaks as soon as its last flight has come, so flights of other lanes are made and are on the link while it waits.
-fn run(party: &mut Party<'_>, planes: &[Bits], steps: &[Step]) -> Result<[Vec<Adder>; 2], Error> {
-    let (mut start, mut adders) = (0, [Vec::new(), Vec::new()]);
+fn run(
+    party: &mut Party<'_>,
+    planes: &[Bits],
+    steps: &[Step],
+    mut last_exchange: Option<&mut dyn LastExchange>,
+) -> Result<[Vec<Adder>; 2], Error> {
+    let (mut start, mut adders, mut places) = (0, [Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
     for (half, lanes) in halves(planes[0].len(), party.rounds).into_iter().enumerate() {
         for len in lanes {
             let planes = planes.iter().map(|plane| plane.slice(start, len)).collect();
             adders[half].push(Adder::new(party, half, planes, steps)?);
+            places[half].push(start..start + len);
             start += len;
         }
     }
+    let flights = steps.len() + 1;
     let around = |flight: usize| (flight.checked_sub(1).map(|step| steps[step]), steps.get(flight).copied());
-    for flight in 0..=steps.len() + 1 {
+    let receive = |channel: &mut Channel, lane: usize, bytes: usize| match lane {
+        0 => channel.recv(bytes),
+        _ => channel.recv_beside(bytes),
+    };
+    for flight in 0..=flights {
         for lane in 0..adders[0].len() {
             if let Some(last) = flight.checked_sub(1) {
                 let listener = &mut adders[usize::from(asker(0, last) == party.role)][lane];
                 let bits = listener.expects(around(last));
-                let reply = match lane {
-                    0 => party.channel.recv(bits.div_ceil(8))?,
-                    _ => party.channel.recv_beside(bits.div_ceil(8))?,
-                };
+                let reply = receive(party.channel, lane, bits.div_ceil(8))?;
                 listener.listen(around(last), &Bits::from_bytes(&reply, bits)?);
             }
-            if flight <= steps.len() {
+            let message = if flight < flights {
                 let mut message = Bits::default();
                 adders[usize::from(asker(0, flight) != party.role)][lane].speak(around(flight), &mut message);
-                party.channel.send(&message.to_bytes())?;
-                party.channel.flush()?;
-            }
+                message.to_bytes()
+            } else if let Some(exchange) = &mut last_exchange {
+                let carries = [0, 1].map(|half| (places[half][lane].clone(), adders[half][lane].generate[0].clone()));
+                exchange.speak(party.stock, carries)?
+            } else {
+                continue;
+            };
+            party.channel.send(&message)?;
+            party.channel.flush()?;
+        }
+    }
+    if let Some(exchange) = last_exchange {
+        for lane in 0..adders[0].len() {
+            let reply = receive(party.channel, lane, exchange.expects())?;
+            exchange.listen(party.stock, reply)?;
         }
     }
     Ok(adders)

@@ -5,11 +5,16 @@
 //! sees many exact outputs for one input learns linear combinations of weights (`docs/reference/protocols/truncate.md`). Putting
 //! it back costs a comparison of the low bits.
 
-use privet_ot::Role;
-use privet_ring::{Bits, Modulus};
+use std::collections::VecDeque;
+use std::ops::Range;
 
-use crate::product::{bit_product_then, numbers};
-use crate::{Error, Party, carry};
+use privet_ot::{Role, Stock};
+use privet_ring::{Bits, Modulus, planes};
+
+use crate::compare::carry_out_then;
+use crate::product::{Opening, numbers};
+use crate::tables::LastExchange;
+use crate::{Error, Party};
 
 /// What becomes of the carry between the low parts.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -51,11 +56,49 @@ pub fn truncate_guarded(party: &mut Party<'_>, x: &[u64], bits: u32, ring: Modul
 fn put_back(party: &mut Party<'_>, x: &[u64], bits: u32, skipped: u32, ring: Modulus) -> Result<Vec<u64>, Error> {
     let (low, high) = (Modulus::new(bits), Modulus::new(ring.bits() - bits));
     let low_parts: Vec<u64> = x.iter().map(|&x| low.reduce(x) >> skipped).collect();
-    let carries: Bits = carry(party, &low_parts, bits - skipped)?;
-    bit_product_then(party, &carries, high, |block, products, carried| {
-        numbers(&carries, &block, carried);
-        for ((value, x), carried) in products.iter_mut().zip(&x[block]).zip(carried) {
-            *value = high.reduce((x >> bits).wrapping_add(*carried).wrapping_sub(*value << 1));
+    let mut sum = CarriesAdded { x, bits, high, opened: VecDeque::new(), results: vec![0; x.len()] };
+    carry_out_then(party, planes::from_values(&low_parts, bits - skipped), &mut sum)?;
+    Ok(sum.results)
+}
+
+/// What is above the lowest `bits` bits, and their carries as numbers.
+struct CarriesAdded<'a> {
+    x: &'a [u64],
+    bits: u32,
+    high: Modulus,
+    /// Carries by place of what waits for the other party.
+    opened: VecDeque<[(Range<usize>, Bits, Opening); 2]>,
+    results: Vec<u64>,
+}
+
+impl LastExchange for CarriesAdded<'_> {
+    fn speak(&mut self, stock: &mut Stock, carries: [(Range<usize>, Bits); 2]) -> Result<Vec<u8>, Error> {
+        let [(first, first_carries), (second, second_carries)] = carries;
+        let (first_opening, mut message) = Opening::of(stock, &first_carries, self.high)?;
+        let (second_opening, rest) = Opening::of(stock, &second_carries, self.high)?;
+        message.extend_from_slice(&rest);
+        self.opened.push_back([(first, first_carries, first_opening), (second, second_carries, second_opening)]);
+        Ok(message)
+    }
+
+    fn expects(&self) -> usize {
+        self.opened.front().map_or(0, |opened| opened.iter().map(|(.., opening)| opening.expects()).sum())
+    }
+
+    fn listen(&mut self, stock: &Stock, reply: Vec<u8>) -> Result<(), Error> {
+        let Self { x, bits, high, opened, results } = self;
+        let mut rest = reply.as_slice();
+        for (place, carries, opening) in opened.pop_front().expect("a message that was answered") {
+            let (reply, after) = rest.split_at(opening.expects());
+            let x = &x[place.clone()];
+            opening.multiply(stock, &carries, reply, &mut results[place], |block, products, carried| {
+                numbers(&carries, &block, carried);
+                for ((value, x), carried) in products.iter_mut().zip(&x[block]).zip(carried) {
+                    *value = high.reduce((x >> *bits).wrapping_add(*carried).wrapping_sub(*value << 1));
+                }
+            })?;
+            rest = after;
         }
-    })
+        Ok(())
+    }
 }

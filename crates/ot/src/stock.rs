@@ -317,32 +317,22 @@ impl Stock {
         Ok(self.products.received[width.index()].cut(start, count))
     }
 
-    /// The next `count` products modulo `2^bits` of which this party holds the ring element, where they lie: these, and its shares.
-    pub fn next_products_sent(&mut self, bits: u32, count: usize) -> Result<[PackedRef<'_>; 2], Error> {
-        let width = self.width(bits);
-        let start = self.claim(Kind::ProductsSent(width), count)?;
-        let ProductsSent { rho, share } = &self.products.sent[width.index()];
-        Ok([rho, share].map(|elements| elements.all().slice(start..start + count)))
-    }
-
-    /// The next `count` products modulo `2^bits` of which this party holds the bit: the bits, and where they lie its shares.
-    pub fn next_products_received(
-        &mut self,
-        bits: u32,
-        count: usize,
-    ) -> Result<(Zeroizing<Bits>, PackedRef<'_>), Error> {
-        let width = self.width(bits);
-        let start = self.claim(Kind::ProductsReceived(width), count)?;
-        let ProductsReceived { choice, share } = &self.products.received[width.index()];
-        Ok((Zeroizing::new(choice.slice(start, count)), share.all().slice(start..start + count)))
-    }
-
     /// The next `count` products modulo `2^bits` in either direction, which stay where they are until [`Stock::sent`], [`Stock::choice`] and
     /// [`Stock::received`] read them: there may be hundreds of megabytes.
     pub fn claim_products(&mut self, bits: u32, count: usize) -> Result<Claim, Error> {
         let width = self.width(bits);
         let sent = self.claim(Kind::ProductsSent(width), count)?;
         Ok(Claim { width, sent, received: self.claim(Kind::ProductsReceived(width), count)?, count })
+    }
+
+    /// As [`Stock::claim_products`], in one direction: those of which `sender` holds the ring element.
+    pub fn claim_products_from(&mut self, sender: Role, bits: u32, count: usize) -> Result<Claim, Error> {
+        let width = self.width(bits);
+        let is_sent = sender == self.role;
+        let start =
+            self.claim(if is_sent { Kind::ProductsSent(width) } else { Kind::ProductsReceived(width) }, count)?;
+        let [sent, received] = if is_sent { [start, 0] } else { [0, start] };
+        Ok(Claim { width, sent, received, count })
     }
 
     /// The claimed products of which this party holds the ring element: these, and its shares.

@@ -24,7 +24,7 @@ fn whole(bits: u32) -> impl Strategy<Value = Vec<i64>> {
 }
 
 #[test]
-fn lanes_compare_every_value() {
+fn lanes_take_every_value() {
     for n in [16_384, 32_769, 50_003, 65_536, 70_001] {
         let (ring, prg) = (Modulus::new(26), &mut prg(n));
         let x: Vec<i64> = (0..n).map(|_| ring.signed(ring.reduce(prg.word())) >> 1).collect();
@@ -34,6 +34,10 @@ fn lanes_compare_every_value() {
             privet_gmw::relu(party, part(&xs, party), ring)
         });
         assert!(join(&out, ring) == x.iter().map(|&x| x.max(0)).collect::<Vec<_>>(), "{n} values");
+        let out = run(&cost::truncate_exactly(x.len(), 9, 26, rounds).demand, rounds, prg, |party| {
+            privet_gmw::truncate_exactly(party, part(&xs, party), 9, ring)
+        });
+        assert!(join(&out, Modulus::new(17)) == x.iter().map(|&x| x >> 9).collect::<Vec<_>>(), "{n} values");
     }
 }
 
