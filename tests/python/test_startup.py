@@ -14,6 +14,7 @@ HELP = "from privet.cli import app; app(['--help'], standalone_mode=False)"
 MODELS = {"altair", "google.protobuf", "highspy", "onnx", "onnxruntime", "vl_convert"}
 SERVICE = {"aiohttp", "grpc", "prometheus_client", "ray"}
 NUMERICAL = {"numpy", "privet._native"}
+COMPILER = {"numpy", "privet.compiler.graph", "privet.compiler.program"}
 TERMINAL = {"rich", "typer"}
 COMPILED_BY = {"asyncio", "cryptography", "privet.service", "privet.suites"}
 """Those that have a model compiled, in a process of its own."""
@@ -46,11 +47,11 @@ def cpu_seconds(*arguments: str) -> float:
     [
         ("import privet", MODELS | SERVICE | TERMINAL | NUMERICAL),
         (HELP, MODELS | SERVICE | NUMERICAL),
-        ("import privet.runtime.process", MODELS | SERVICE | TERMINAL | {"http.client"}),
+        ("import privet.runtime.process", MODELS | SERVICE | TERMINAL | COMPILER | {"http.client"}),
         ("import privet.service.executor.process", MODELS | SERVICE | TERMINAL),
         ("import privet.cli.infer, privet.cli.prepare, privet.cli.dealer", MODELS | SERVICE),
         ("import privet.stream.workers", MODELS | SERVICE | TERMINAL),
-        ("import privet.service.worker", MODELS | SERVICE | TERMINAL | {"http.client"}),
+        ("import privet.service.worker", MODELS | SERVICE | TERMINAL | COMPILER | {"http.client"}),
         ("import privet.runtime.compilation", MODELS | SERVICE | TERMINAL | COMPILED_BY),
     ],
 )

@@ -11,19 +11,13 @@ import sys
 import time
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any
 
 from privet import _native
 from privet._native import resident_memory
 from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
-from privet.compiler.executor import encode_input
-from privet.compiler.program import Program
 from privet.errors import PrivetError
 from privet.runtime.acceptor import Acceptor, PartyService
-from privet.runtime.client import Client
 from privet.runtime.credentials import Credentials
 from privet.runtime.dealer import Dealer, Dealt
 from privet.runtime.machine import share_one_heap
@@ -31,7 +25,13 @@ from privet.runtime.server import Finished, Server
 from privet.suites import Guard, Policy, from_json, make_policy
 from privet.suites.costs import read_report
 
-Array = npt.NDArray[np.generic]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from privet.compiler.program import Program
+
+    Array = npt.NDArray[np.generic]
 
 
 def _print_event(event: str, **fields: Any) -> None:
@@ -84,7 +84,7 @@ def serve(job: dict[str, Any]) -> None:
         timeout=job["timeout"],
         on_finished=on_finished,
     ) as server:
-        server.add_saved(job["program"], warm=job.get("warm"))
+        server.add_checked(job["program"], warm=job.get("warm"))
         server.start()
         processor.lap()
         _print_event("listening", port=server.address[1], memory=before)
@@ -93,6 +93,9 @@ def serve(job: dict[str, Any]) -> None:
 
 def query(job: dict[str, Any]) -> None:
     """Prepares, unless it is not to, and runs one inference; the result goes to `job["result"]`."""
+    import numpy as np
+
+    from privet.runtime.client import Client
 
     before = resident_memory()
     progress = _progress if job["progress"] else None
@@ -178,6 +181,9 @@ def provide_model(job: dict[str, Any]) -> None:
 
 def provide_data(job: dict[str, Any]) -> None:
     """Suite `stream`: prepares and runs one inference; the result goes to `job["result"]`."""
+    import numpy as np
+
+    from privet.compiler.program import Program
 
     credentials = Credentials.from_directory(job["keys"], "client")
     link = _native.Link(job["link"]) if job["link"] else None
@@ -213,6 +219,10 @@ def provide_data(job: dict[str, Any]) -> None:
 
 def _encode(program: Program, inputs: list[Array], samples: int) -> list[Array]:
     """Fixed-point integers of `samples` inputs that lie one after the other."""
+    import numpy as np
+
+    from privet.compiler.executor import encode_input
+
     if samples == 1:
         return encode_input(program, inputs)
     singles = zip(*(np.split(array, samples) for array in inputs), strict=True)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from privet import _native
 from privet.compiler.compile import PRIVATE_FILE, PUBLIC_FILE
-from privet.compiler.program import Program, Weights
 from privet.errors import InvalidProgram, PrivetError, Short
 from privet.runtime.acceptor import Acceptor, PartyService
 from privet.runtime.credentials import Credentials, check_credentials
@@ -20,6 +21,9 @@ from privet.runtime.revocation import Revoked
 from privet.state_key import state_key
 from privet.suites import Policy, make_policy
 from privet.suites.costs import LayerCost, PhaseCost, read_report
+
+if TYPE_CHECKING:
+    from privet.compiler.program import Program, Weights
 
 
 @dataclass(frozen=True)
@@ -135,13 +139,18 @@ class Server(PartyService):
         # Errors
         As `add`; `InvalidProgram` if a file cannot be read.
         """
-        public, private = (Path(folder) / name for name in (PUBLIC_FILE, PRIVATE_FILE))
-        try:
-            program = Program.from_public_bytes(public.read_bytes())
-            self._native.add(public.read_bytes(), private.read_bytes(), warm, self._keep)
-        except OSError as error:
-            raise InvalidProgram(f"{error.filename} cannot be read: {error.strerror}") from error
+        from privet.compiler.program import Program
+
+        program = Program.from_public_bytes(_read(folder, PUBLIC_FILE))
+        self.add_checked(folder, warm=warm)
         return program
+
+    def add_checked(self, folder: str | os.PathLike[str], *, warm: bool | None = None) -> str:
+        """As `add_saved` for a program that was read before, by whoever started this process: only
+        what runs it checks it again, and nothing of the compiler is loaded. Its hash."""
+        public = _read(folder, PUBLIC_FILE)
+        self._native.add(public, _read(folder, PRIVATE_FILE), warm, self._keep)
+        return hashlib.sha256(public).hexdigest()
 
     def _session(self, connection: _native.Connection, client: str) -> None:
         def on_event(kind: str, model: str, material: str | None, report: str | None) -> None:
@@ -166,3 +175,10 @@ class Server(PartyService):
             self._on_finished(finished)
         except Exception:
             _log.exception("on_finished raised on %s", finished)
+
+
+def _read(folder: str | os.PathLike[str], name: str) -> bytes:
+    try:
+        return (Path(folder) / name).read_bytes()
+    except OSError as error:
+        raise InvalidProgram(f"{error.filename} cannot be read: {error.strerror}") from error

@@ -12,14 +12,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar, Self
-
-import numpy as np
-import numpy.typing as npt
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from privet._native import Link
 from privet.compiler.compile import Compiled
-from privet.compiler.program.public import Program
 from privet.errors import Misuse, ModelError, Problem, UnsupportedModel
 from privet.suites.costs import NOTHING, DealerCost, LayerCost, MemoryUse, PhaseCost
 from privet.suites.options import check_fields, fields_of
@@ -28,7 +24,13 @@ from privet.suites.precision import Precision
 from privet.suites.security import Security
 from privet.suites.text import TextGrid
 
-Array = npt.NDArray[np.generic]
+if TYPE_CHECKING:
+    import numpy as np
+    import numpy.typing as npt
+
+    from privet.compiler.program.public import Program
+
+    Array = npt.NDArray[np.generic]
 
 PAIR = ("client", "server", "dealer")
 """The parties of an inference at one server, with the dealer that some suites take."""

@@ -10,12 +10,14 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
-from typing import ClassVar, Self
+from typing import TYPE_CHECKING, ClassVar, Self
 
-from privet.compiler.program.public import Program
 from privet.suites.base import Suite
 from privet.suites.material.planning import ExtensionForecast
 from privet.suites.refusals import refusal
+
+if TYPE_CHECKING:
+    from privet.compiler.program.public import Program
 
 Work = Mapping[str, float]
 """Counts of what a phase computes, by kind."""

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from privet.compiler.program.public import Program
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Suite
 from privet.suites.costing import Costing, Trial
 from privet.suites.material.suite import MaterialSuite
 from privet.suites.options import choice, number, switch
 from privet.suites.refusals import PRODUCTS
+
+if TYPE_CHECKING:
+    from privet.compiler.program.public import Program
 
 AUTO = "auto"
 """In place of a depth: the one that a link makes quickest."""

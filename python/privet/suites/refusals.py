@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from privet.compiler.graph.operations import OPERATIONS
-
 SMOOTH = {"polynomial": ("ckks",), "function": ("stream",), "piecewise": ("gmw", "fss")}
 """Forms of smooth activations, and the suites that compute each."""
 
@@ -16,6 +14,8 @@ KEEPING = ("gmw", "fss")
 
 def refusal(kind: str, suite: str) -> tuple[str, str] | None:
     """Why a suite does not compute an operation, and what to do; None if it does."""
+    from privet.compiler.graph.operations import OPERATIONS
+
     operation = OPERATIONS.get(kind)
     if suite == "stream" and operation is not None and operation.decides:
         why = "among permuted elements the client would learn how many comparisons hold"

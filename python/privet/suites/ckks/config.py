@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from privet._native import Link
-from privet.compiler.program.public import Program
 from privet.errors import Misuse
 from privet.suites.base import COORDINATOR, Job, LocalJob, LocalResult, Planned, Suite, Trust
 from privet.suites.ckks import costing
@@ -19,6 +18,9 @@ from privet.suites.options import choice, number
 from privet.suites.policy import Mode
 from privet.suites.precision import Precision
 from privet.suites.security import ckks_security
+
+if TYPE_CHECKING:
+    from privet.compiler.program.public import Program
 
 ENCRYPTED_DATA, ENCRYPTED_MODEL, COLLECTIVE = "encrypted-data", "encrypted-model", "collective"
 """Who encrypts what under whose key."""

@@ -16,17 +16,20 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from privet import keys
 from privet.compiler.program import Program
 from privet.errors import PeerError
-from privet.suites.base import Array, LocalJob, LocalResult, Progress
+from privet.suites.base import LocalJob, LocalResult, Progress
 from privet.suites.ckks.account import parameters
 from privet.suites.ckks.config import ENCRYPTED_MODEL, Ckks
 from privet.suites.ckks.program import program_path
 from privet.suites.costs import LayerCost, MemoryUse, PhaseCost
 from privet.suites.relay import relayed
 from privet.suites.spawned import event, party
+
+Array = npt.NDArray[np.generic]
 
 
 def run_local(suite: Ckks, job: LocalJob) -> LocalResult:

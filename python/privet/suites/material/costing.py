@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
-from privet.compiler.program.public import Program
 from privet.suites.costing import Costing, LinkUse, Phase, Work, multiply_adds
 from privet.suites.material.planning import Forecast
+
+if TYPE_CHECKING:
+    from privet.compiler.program.public import Program
 
 ONLINE = LinkUse(lead=1, exposed=1.0)
 AUTHENTICATED = LinkUse(lead=3, exposed=1.0)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from privet._native import Link, Plan
-from privet.compiler.program.public import Program
 from privet.suites.text import TextGrid, over, size
+
+if TYPE_CHECKING:
+    from privet.compiler.program.public import Program
 
 
 @dataclass(frozen=True)

@@ -7,10 +7,9 @@ from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property, partial
-from typing import ClassVar, Self, TypeVar
+from typing import TYPE_CHECKING, ClassVar, Self, TypeVar
 
 from privet._native import Link, Plan, configs, label_of
-from privet.compiler.program.public import Program
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Planned, Suite, Trust
 from privet.suites.costing import Costed, Costing, LinkUse
@@ -20,6 +19,9 @@ from privet.suites.options import choice
 from privet.suites.policy import Mode
 from privet.suites.precision import Precision
 from privet.suites.security import security
+
+if TYPE_CHECKING:
+    from privet.compiler.program.public import Program
 
 DEALER_TRUST = "needs a dealer that colludes with neither party"
 """What dealt material rests on, for people."""

@@ -7,10 +7,9 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from privet._native import Connection, Guard, Link, StreamPlan
-from privet.compiler.program.public import Program
 from privet.errors import Misuse
 from privet.suites.base import Job, LocalJob, LocalResult, Planned, Trust
 from privet.suites.costing import Costed, Costing, LinkUse, Trial
@@ -22,6 +21,9 @@ from privet.suites.security import security
 from privet.suites.single import Answer, ProgramHost, SingleJobSuite
 from privet.suites.stream import costing
 from privet.suites.text import size
+
+if TYPE_CHECKING:
+    from privet.compiler.program.public import Program
 
 STREAM_TRUST = (
     "values are revealed up to order: the client sees the numbers of every tensor before an "
@@ -202,6 +204,8 @@ class Stream(Costed, SingleJobSuite):
         return Planned(self, document, budget, account)
 
     def load(self, public: bytes) -> Load:
+        from privet.compiler.program.public import Program
+
         plan = self.figures(Program.from_public_bytes(public))
         passing = sum(plan[f"{phase}_bytes_{side}"] for phase in PHASES for side in SIDES)
         return Load(passing, FIXED_BYTES + COPIES * passing)

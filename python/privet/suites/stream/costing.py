@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from privet.compiler.program.public import Program
 from privet.suites.costing import Costing, LinkUse, Phase, multiply_adds
+
+if TYPE_CHECKING:
+    from privet.compiler.program.public import Program
 
 TRANSFER_BYTES = 16
 """What a party holds over BFV at least for each transfer of a preparation."""
