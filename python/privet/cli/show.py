@@ -9,32 +9,34 @@ from contextlib import contextmanager
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-import numpy.typing as npt
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TaskID, TextColumn
 from rich.table import Table
 from rich.text import Text
 
 from privet.cli.console import Console
-from privet.compiler.compile import Compiled
-from privet.compiler.program import Program, caveat
-from privet.runtime import (
-    DealerCost,
-    Holding,
-    LayerCost,
-    Link,
-    MemoryUse,
-    PhaseCost,
-)
-from privet.suites import Mode, Policy
-from privet.suites import Progress as Listener
+from privet.suites import Policy
 from privet.suites.text import TextGrid
 from privet.suites.text import size as size
 
 if TYPE_CHECKING:
-    from privet.compiler.executor.widths import Accuracy
+    import numpy as np
+    import numpy.typing as npt
 
-Array = npt.NDArray[np.generic]
+    from privet.compiler.compile import Compiled
+    from privet.compiler.executor.widths import Accuracy
+    from privet.compiler.program import Program
+    from privet.runtime import (
+        DealerCost,
+        Holding,
+        LayerCost,
+        Link,
+        MemoryUse,
+        PhaseCost,
+    )
+    from privet.suites import Mode
+    from privet.suites import Progress as Listener
+
+    Array = npt.NDArray[np.generic]
 
 BLOCKS = " ░▒▓█"
 
@@ -55,6 +57,8 @@ def make_console() -> Console:
 
 def picture(console: Console, image: Array) -> None:
     """A small grey image `[1, 1, h, w]` in characters."""
+    import numpy as np
+
     plane = np.asarray(image, dtype=float)[0, 0]
     levels = np.rint(np.clip(plane, 0, 1) * (len(BLOCKS) - 1)).astype(int)
     for row in levels:
@@ -70,6 +74,8 @@ def prediction(
 ) -> None:
     """The most likely class of a classifier's first output, for each sample of a batch; any other
     output as numbers. Of a model that gives labels, all outputs."""
+    import numpy as np
+
     name, output = next(iter(outputs.items()))
     if batch > 1:
         for sample in range(len(output)):
@@ -105,6 +111,8 @@ def prediction(
 
 def _format_array(array: Array) -> str:
     """Numbers or texts; a map as its likeliest entries."""
+    import numpy as np
+
     if array.dtype != object:
         return np.array2string(np.asarray(array), precision=4, threshold=20)
     likeliest = sorted(array[0].items(), key=lambda entry: -entry[1])[:5]
@@ -297,6 +305,8 @@ def policy(console: Console, accepted: Policy, suites: Iterable[str] = ()) -> No
 
 def warn_uncalibrated(basis: str) -> None:
     """Tells the owner of a program, on standard error, what its results will say."""
+    from privet.compiler.program import caveat
+
     if caveat(basis) is not None:
         _warn(
             "No calibration samples:",
@@ -348,6 +358,8 @@ def warn_widened(widened: str | None) -> None:
 
 def calibration(console: Console, basis: str) -> None:
     """What is uncertain about results of a program with this calibration, if anything is."""
+    from privet.compiler.program import caveat
+
     if (warning := caveat(basis)) is not None:
         console.print(_warned("Not calibrated:", f"{warning}."), soft_wrap=True)
 
