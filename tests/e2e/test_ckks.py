@@ -16,6 +16,9 @@ from privet.errors import Misuse, UnsupportedModel
 
 pytestmark = pytest.mark.go
 
+DIGITS = Path(__file__).parents[2] / "zoo" / "models" / "digits-smooth" / "square.onnx"
+"""A smaller network than those of the zoo whose ciphertexts are flooded statistically."""
+
 UNIT = 2.0**-10
 """What ciphertexts may add to an output's error, times the largest output."""
 
@@ -74,7 +77,7 @@ def test_what_is_no_chain(tmp_path: Path) -> None:
         "d": constant(8, 3, seed=4),
     }
     proto = model(nodes, {"x": (1, 2, 6, 6)}, ["y", "z"], weights)
-    run = privet.run(proto, suite="ckks", input_range=(-1, 1))
+    run = privet.run(proto, suite=privet.Ckks(flooding="light"), input_range=(-1, 1))
     assert within(run, 8 * UNIT)
 
 
@@ -87,9 +90,14 @@ def test_a_softmax_is_left_to_the_client() -> None:
 
 
 @pytest.mark.parametrize(
-    "scenario", ["encrypted-data", pytest.param("collective", marks=pytest.mark.slow)]
+    ("scenario", "flooding"),
+    [
+        ("encrypted-data", "light"),
+        pytest.param("encrypted-data", "statistical", marks=pytest.mark.slow),
+        pytest.param("collective", "statistical", marks=pytest.mark.slow),
+    ],
 )
-def test_a_relu_is_a_product_with_a_sign(scenario: str) -> None:
+def test_a_relu_is_a_product_with_a_sign(scenario: str, flooding: str) -> None:
     nodes = [
         node("MatMul", ["x", "a"], ["h"]),
         node("Relu", ["h"], ["r"]),
@@ -100,7 +108,7 @@ def test_a_relu_is_a_product_with_a_sign(scenario: str) -> None:
     weights = {"a": constant(9, 8, spread=0.3), "b": constant(8, 4, seed=1, spread=0.3)}
     run = privet.run(
         model(nodes, {"x": (1, 9)}, ["y"], weights),
-        suite=privet.Ckks(scenario=scenario, parties=2),
+        suite=privet.Ckks(scenario=scenario, flooding=flooding, parties=2),
     )
     # Eight ReLUs, each off by up to 2^-10 of an input's bound.
     assert within(run, 16 * UNIT)
@@ -249,13 +257,14 @@ def test_the_owner_of_an_encrypted_model_refreshes_deep_ones(tmp_path: Path) -> 
 @pytest.mark.parametrize(
     ("name", "parties"),
     [
-        ("nn5", 2),
+        ("digits", 2),
+        pytest.param("nn5", 2, marks=pytest.mark.slow),
         pytest.param("nn5", 4, marks=pytest.mark.slow),
         pytest.param("mlp-square", 3, marks=pytest.mark.slow),
     ],
 )
 def test_a_cohort_keeps_model_and_data_encrypted(name: str, parties: int, tmp_path: Path) -> None:
-    path = zoo.build(name, tmp_path)
+    path = DIGITS if name == "digits" else zoo.build(name, tmp_path)
     run = privet.run(
         path, suite=privet.Ckks(scenario="collective", parties=parties), input_range=(0, 1)
     )
@@ -300,10 +309,11 @@ def deep(layers: int) -> onnx.ModelProto:
     return model(nodes, {"x": (1, 8)}, [name], weights)
 
 
-def test_a_cohort_refreshes_deep_models() -> None:
+@pytest.mark.parametrize("flooding", ["light", pytest.param("statistical", marks=pytest.mark.slow)])
+def test_a_cohort_refreshes_deep_models(flooding: str) -> None:
     run = privet.run(
         deep(4),
-        suite=privet.Ckks(scenario="collective", parties=2),
+        suite=privet.Ckks(scenario="collective", flooding=flooding, parties=2),
         input_range=(-1, 1),
     )
     assert run.plan is not None
