@@ -12,7 +12,8 @@ from tests.python.compiler.graph.single import constant, model, node
 import privet
 from privet import suites, zoo
 from privet.cli.run import as_object
-from privet.errors import Misuse, UnsupportedModel
+from privet.compiler.passes.check_results import MOST_RESULT
+from privet.errors import InputError, Misuse, UnsupportedModel
 
 pytestmark = pytest.mark.go
 
@@ -139,6 +140,27 @@ def test_other_suites_refuse_polynomials_by_name(
 def test_noise_that_nothing_can_hide_is_refused_unless_lightly_flooded(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="protects keys by 15 bits only, not 16"):
         privet.run(zoo.build("mlp-square", tmp_path), suite="ckks", input_range=(0, 1))
+
+
+@pytest.mark.parametrize("scenario", ["encrypted-data", "encrypted-model", "collective"])
+def test_a_result_that_wraps_is_an_error(scenario: str) -> None:
+    """It came as its remainder, for inputs within their bound that calibration had not seen."""
+    weights = {"w": 30 * np.eye(3, dtype=np.float32)}
+    proto = model([node("MatMul", ["x", "w"], ["y"])], {"x": (1, 3)}, ["y"], weights)
+    seen, one, all_beyond = (
+        [np.array([row], np.float32)] for row in ([4, -2, 1], [6, -2, 1], [7, 7, 7])
+    )
+    suite = privet.Ckks(scenario=scenario, parties=2)
+    compiled = privet.compile(proto, suite=suite, calibration=seen)
+    for inputs in (seen, one):
+        assert within(privet.run(compiled, inputs, suite=suite))
+    with pytest.raises(InputError, match=r"output y has wrapped around .* beyond 128"):
+        privet.run(compiled, all_beyond, suite=suite)
+
+
+def test_the_compiler_knows_what_a_result_holds(tmp_path: Path) -> None:
+    compiled = privet.compile(zoo.build("nn5", tmp_path), suite="ckks", input_range=(0, 1))
+    assert suites.Ckks().figures(compiled.program)["most_result"] == MOST_RESULT
 
 
 def test_what_does_not_fit_is_refused_with_the_figure(tmp_path: Path) -> None:

@@ -35,10 +35,11 @@ func infer(j job) error {
 	}
 	emit("prepared", map[string]any{"cost": offline})
 	outputs, online, err := client.Infer(inputs)
-	if err != nil {
-		return err
+	// The session ends alike whatever the results are: see session.Results.
+	if closed := client.Close(); err == nil {
+		err = closed
 	}
-	if err := client.Close(); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := writeOutputs(j.Result, outputs); err != nil {
@@ -72,10 +73,11 @@ func inferOnEncryptedModel(j job) error {
 	emit("prepared", map[string]any{"cost": offline})
 	var layers []evaluate.Step
 	outputs, online, err := evaluator.Infer(inputs, func(step evaluate.Step) { layers = append(layers, step) })
-	if err != nil {
-		return err
+	// The session ends alike whatever the results are: see session.Results.
+	if closed := evaluator.Close(); err == nil {
+		err = closed
 	}
-	if err := evaluator.Close(); err != nil {
+	if err != nil {
 		return err
 	}
 	if err := writeOutputs(j.Result, outputs); err != nil {

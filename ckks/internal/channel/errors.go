@@ -21,6 +21,7 @@ const (
 	FamilyMisbehaved = "PeerMisbehaved"
 	FamilyBusy       = "PeerBusy"
 	FamilyRefused    = "NotAccepted"
+	FamilyInput      = "InputError"
 )
 
 func (e *Error) Error() string { return e.Text + e.Said }

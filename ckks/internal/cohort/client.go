@@ -7,6 +7,7 @@ import (
 	"privet/ckks/internal/channel"
 	"privet/ckks/internal/codec"
 	"privet/ckks/internal/secret"
+	"privet/ckks/internal/session"
 	"privet/ckks/internal/wire"
 )
 
@@ -42,9 +43,11 @@ func Client(c *channel.Channel, own *channel.Credentials, s *Setup, inputs [][][
 	if err := encrypt(c, s, key, inputs); err != nil {
 		return nil, err
 	}
-	var outputs [][][]float64
-	err = s.Groups(func(first, last int) error { return s.Decrypt(c, private, &outputs, last-first) })
-	return outputs, err
+	var results session.Results
+	if err := s.Groups(func(first, last int) error { return s.Decrypt(c, private, &results, last-first) }); err != nil {
+		return nil, err
+	}
+	return results.Outputs()
 }
 
 // encrypt sends inputs group by group.

@@ -110,6 +110,38 @@ func Flat(size, features int) Layout {
 	return newLayout("flat", features, size, place)
 }
 
+// Guarded lays elements side by side with a place that holds none in each ciphertext; ok is false where a ciphertext has one place
+// alone.
+func Guarded(size, features int) (layout Layout, ok bool) {
+	if features < 2 {
+		return Layout{}, false
+	}
+	used := features - 1
+	if PowerOfTwo(size+1) <= features {
+		used = size
+	}
+	place := make([]int32, size)
+	for i := range place {
+		place[i] = int32(i/used*features + i%used)
+	}
+	return newLayout("flat", features, int(place[size-1])+2, place), true
+}
+
+// Free are, for each ciphertext, its places below Period that hold no element. A value with a matrix before it is zero there.
+func (l Layout) Free() [][]int {
+	taken := make([]bool, l.Ciphertexts*l.Period)
+	for _, place := range l.Place {
+		taken[place] = true
+	}
+	free := make([][]int, l.Ciphertexts)
+	for at, is := range taken {
+		if !is {
+			free[at/l.Period] = append(free[at/l.Period], at%l.Period)
+		}
+	}
+	return free
+}
+
 // Skewed is a flat layout whose repetitions are shifted for a dense layer with outputs of this period; ok is false where
 // there is nothing to gain.
 func Skewed(size, features, outputs int) (layout Layout, ok bool) {

@@ -221,3 +221,44 @@ func TestRotationsAreThoseOfTheSteps(t *testing.T) {
 		t.Errorf("%d babies and %d giants, counted %+v", babies, giants, counts)
 	}
 }
+
+// TestPlacesWithoutAnElementAreZero has values of every size go into layouts of results, which have a free place in each ciphertext.
+func TestPlacesWithoutAnElementAreZero(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 6))
+	const features = 16
+	if _, ok := Guarded(1, 1); ok {
+		t.Error("a ciphertext of one place has room for nothing beside it")
+	}
+	for size := 1; size <= 50; size++ {
+		to, ok := Guarded(size, features)
+		if !ok {
+			t.Fatal(size)
+		}
+		for _, inputs := range []int{3, 16, 40} {
+			from, matrix := Flat(inputs, features), random(rng, size, inputs, 0.8)
+			transform, ok := Plan(matrix, from, to, weigh)
+			if !ok {
+				t.Fatalf("%d to %d elements", inputs, size)
+			}
+			check(t, rng, transform, matrix)
+			slots := make([][]float64, from.Ciphertexts)
+			for i := range slots {
+				slots[i] = make([]float64, features*batch)
+				for k := range slots[i] {
+					slots[i][k] = rng.NormFloat64()
+				}
+			}
+			made := apply(t, transform, matrix, slots)
+			for ciphertext, free := range to.Free() {
+				if len(free) == 0 {
+					t.Errorf("%d elements: ciphertext %d is full", size, ciphertext)
+				}
+				for _, place := range free {
+					if made[ciphertext][place*batch] != 0 {
+						t.Errorf("%d to %d elements: place %d of ciphertext %d holds something", inputs, size, place, ciphertext)
+					}
+				}
+			}
+		}
+	}
+}

@@ -94,7 +94,7 @@ func (g generators) below(bits, count int) ([]uint64, error) {
 }
 
 // Choose is the smallest ring that has room for a depth, with the largest scale up to wanted bits and at least
-// MinScaleBits; larger leaves a step more. A result of up to 2^(HeadroomBits-1) fits the last modulus.
+// MinScaleBits; larger leaves a step more. A result of up to MostResult fits the last modulus.
 func Choose(depth, logN int) (Set, bool) {
 	for scale := MaxScaleBits; scale >= MinScaleBits; scale-- {
 		set := Set{LogN: logN, Depth: depth, ScaleBits: scale, BaseBits: scale + HeadroomBits, BasePrimes: 1, Specials: 1}
@@ -115,6 +115,9 @@ const (
 	MinScaleBits = 28
 	MaxScaleBits = 36
 	HeadroomBits = 8
+	// MostResult is the largest magnitude of results that never wraps around in the last modulus: no coefficient is larger than the
+	// largest slot.
+	MostResult = 1 << (HeadroomBits - 1)
 )
 
 // withSpecials adds special primes while they make key switching cheaper and the modulus stays secure: fewer digits to

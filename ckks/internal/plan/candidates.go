@@ -1,19 +1,37 @@
 package plan
 
 import (
+	"slices"
+
 	"privet/ckks/internal/network"
 	"privet/ckks/internal/packing"
 )
 
-// candidates are the layouts that a node's value may have. The noise of a skewed value's repetitions all adds up: where results
-// are flooded, an encrypted input is not skewed, so that less has to be covered.
+// candidates are the layouts that a node's value may have. Those of results have a free place in each ciphertext, which tells whoever
+// decrypts whether it has wrapped around.
 func (s *search) candidates(index int) []packing.Layout {
+	node := s.network.Nodes[index]
+	if node.Public {
+		return skewed(s.network, index, s.features)
+	}
+	if node.Kind != network.Output {
+		return append([]packing.Layout{packing.Flat(node.Size, s.features)}, s.others(index)...)
+	}
+	found := slices.DeleteFunc(s.others(index), func(layout packing.Layout) bool {
+		return slices.ContainsFunc(layout.Free(), func(free []int) bool { return len(free) == 0 })
+	})
+	if flat, ok := packing.Guarded(node.Size, s.features); ok {
+		found = append(found, flat)
+	}
+	return found
+}
+
+// others are the layouts beside a flat one. The noise of a skewed value's repetitions all adds up: where results
+// are flooded, an encrypted input is not skewed, so that less has to be covered.
+func (s *search) others(index int) []packing.Layout {
 	n, features := s.network, s.features
 	node := n.Nodes[index]
-	if node.Public {
-		return skewed(n, index, features)
-	}
-	found := []packing.Layout{packing.Flat(node.Size, features)}
+	var found []packing.Layout
 	if node.Kind == network.Input {
 		found = append(found, inputs(n, index, features)...)
 		if n.Known || !s.refresh.Flooded {
@@ -49,9 +67,13 @@ func (s *search) candidates(index int) []packing.Layout {
 func skewed(n *network.Network, index, features int) []packing.Layout {
 	var found []packing.Layout
 	for _, reader := range n.Nodes {
+		period := packing.PowerOfTwo(reader.Size)
+		if guarded, ok := packing.Guarded(reader.Size, features); ok && reader.Kind == network.Output {
+			period = guarded.Period
+		}
 		for _, expression := range reader.Arguments {
 			for _, term := range expression.Terms {
-				if layout, ok := packing.Skewed(n.Nodes[index].Size, features, packing.PowerOfTwo(reader.Size)); ok && term.Node == index {
+				if layout, ok := packing.Skewed(n.Nodes[index].Size, features, period); ok && term.Node == index {
 					found = append(found, layout)
 				}
 			}

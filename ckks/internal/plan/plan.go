@@ -73,7 +73,7 @@ func build(n *network.Network, refresh Refresh, accept func(*Plan) bool) (*Plan,
 		}
 		fits := false
 		set := option.set
-		for batch := min(packing.PowerOfTwo(n.Batch), set.Slots()); batch >= 1; batch /= 2 {
+		for batch := min(packing.PowerOfTwo(n.Batch), set.Slots()/2); batch >= 1; batch /= 2 {
 			groups := (n.Batch + batch - 1) / batch
 			if best != nil && float64(groups) > best.Cost {
 				break

@@ -22,6 +22,8 @@ type Summary struct {
 	Refreshes int     `json:"refreshes"`
 	Floor     int     `json:"floor"`
 	Layers    []Layer `json:"layers"`
+	// MostResult is the largest magnitude of a result that cannot wrap around.
+	MostResult float64 `json:"most_result"`
 	// Statistical says that results are flooded until they tell nothing else; see Shared.
 	Statistical bool `json:"statistical"`
 	// Security has all keys that are ever sent, and the flooding.
@@ -59,6 +61,7 @@ func (p *Plan) Summary() Summary {
 		Parameters: p.Set, LogQP: p.Set.LogQP(), Budget: params.Budget(p.Set.LogN),
 		Batch: p.Batch, Groups: p.Groups, Keys: len(p.Rotations),
 		Refreshes: p.Refreshes(), Floor: p.Floor, Security: p.Security(),
+		MostResult: params.MostResult,
 	}
 	for index, node := range p.network.Nodes {
 		layout := p.Layouts[index]

@@ -103,8 +103,8 @@ func (a *Arranged) Outputs() []int {
 	return found
 }
 
-// Decrypt receives the results of a group of so many samples, and appends the outputs.
-func (a *Arranged) Decrypt(c *channel.Channel, key *secret.Key, outputs *[][][]float64, samples int) error {
+// Decrypt receives the results of a group of so many samples.
+func (a *Arranged) Decrypt(c *channel.Channel, key *secret.Key, results *Results, samples int) error {
 	var slots [][]float64
 	for _, index := range a.Outputs() {
 		ct, err := ReceiveResult(c, "a result", a.Params, a.Plan.Set.Floor())
@@ -117,24 +117,6 @@ func (a *Arranged) Decrypt(c *channel.Channel, key *secret.Key, outputs *[][][]f
 		}
 		slots = append(slots, values)
 	}
-	a.Collect(outputs, slots, samples)
+	results.Collect(a, slots, samples)
 	return nil
-}
-
-// Collect reads the outputs of so many samples from the slots of a group's results, which are in order, and appends them.
-func (a *Arranged) Collect(outputs *[][][]float64, slots [][]float64, samples int) {
-	output := 0
-	for index, node := range a.Network.Nodes {
-		if node.Kind != network.Output {
-			continue
-		}
-		layout := a.Plan.Layouts[index]
-		if output == len(*outputs) {
-			*outputs = append(*outputs, nil)
-		}
-		taken := layout.Take(slots[:layout.Ciphertexts], a.Plan.Batch, samples)
-		(*outputs)[output] = append((*outputs)[output], taken...)
-		slots = slots[layout.Ciphertexts:]
-		output++
-	}
 }

@@ -105,17 +105,18 @@ func (c *Client) Infer(inputs [][][]float64) ([][][]float64, Cost, error) {
 	if err := c.request(request{Request: "infer"}); err != nil {
 		return nil, Cost{}, err
 	}
-	var outputs [][][]float64
+	var results Results
 	err := c.Groups(func(first, last int) error {
 		if err := c.send(inputs, first, last); err != nil {
 			return err
 		}
-		return c.Decrypt(c.channel, c.key, &outputs, last-first)
+		return c.Decrypt(c.channel, c.key, &results, last-first)
 	})
 	if err != nil {
 		return nil, Cost{}, err
 	}
-	return outputs, meter.End(), nil
+	outputs, err := results.Outputs()
+	return outputs, meter.End(), err
 }
 
 // Close ends the session. All results are here, so a peer that has already ended it is no error.

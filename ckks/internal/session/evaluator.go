@@ -76,15 +76,19 @@ func (e *Evaluator) Infer(inputs [][][]float64, observe func(evaluate.Step)) ([]
 	if err := e.Check(inputs); err != nil {
 		return nil, Cost{}, err
 	}
-	var outputs [][][]float64
+	var results Results
 	err := e.Groups(func(first, last int) error {
 		slots, err := e.evaluate(inputs, first, last, observe)
 		if err != nil {
 			return err
 		}
-		e.Collect(&outputs, slots, last-first)
+		results.Collect(&e.Arranged, slots, last-first)
 		return nil
 	})
+	if err != nil {
+		return nil, Cost{}, err
+	}
+	outputs, err := results.Outputs()
 	return outputs, meter.End(), err
 }
 

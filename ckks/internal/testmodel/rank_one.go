@@ -2,7 +2,7 @@ package testmodel
 
 import "math"
 
-// Width is that of the layers of NewRankOne.
+// Width is that of the layers of NewRankOne but its results, which leave a place free.
 const Width = 64
 
 // RankOne is a model of two dense layers of Width with squares between them, all of whose weights are the same: the worst case
@@ -23,8 +23,8 @@ const (
 // NewRankOne makes the model.
 func NewRankOne() RankOne {
 	tensors := map[string][]int64{"1.coefficients": {1 << 23, 0, 1 << 23}, "1.bound": {rankOneBound << (2 * Scale)}}
-	for _, name := range []string{"0.weight", "2.weight"} {
-		for range Width * Width {
+	for name, outputs := range map[string]int{"0.weight": Width, "2.weight": Width - 1} {
+		for range Width * outputs {
 			tensors[name] = append(tensors[name], rankOneWeight)
 		}
 	}
@@ -33,7 +33,7 @@ func NewRankOne() RankOne {
 	program.value(Width, Scale)
 	program.dense("dense0", 0, Width, Width, 2*Scale, "null")
 	program.polynomial("act", 1, 2, Width, Scale)
-	program.dense("dense2", 2, Width, Width, 2*Scale, "null")
+	program.dense("dense2", 2, Width, Width-1, 2*Scale, "null")
 	p.Public = program.public(p.Private)
 	return p
 }
@@ -47,7 +47,7 @@ func (p RankOne) Run(x []float64) []float64 {
 	}
 	hidden /= rankOneBound
 	hidden *= hidden // 1/2 T_0 + 1/2 T_2
-	y := make([]float64, Width)
+	y := make([]float64, Width-1)
 	for i := range y {
 		y[i] = Width * weight * hidden
 	}

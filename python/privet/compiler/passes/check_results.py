@@ -8,7 +8,8 @@ from privet.compiler.graph import Graph
 from privet.errors import Problem, UnsupportedModel
 
 MOST_RESULT = 128.0
-"""Results hold magnitudes up to this, and wrap beyond: `HeadroomBits` of `ckks/internal/params`."""
+"""Results hold magnitudes up to this, and may wrap beyond: `most_result` of a plan of suite `ckks`,
+which a test compares."""
 
 
 def check_results(graph: Graph, *, margin: float) -> Graph:
@@ -16,7 +17,8 @@ def check_results(graph: Graph, *, margin: float) -> Graph:
     wraps on calibration inputs.
 
     What wraps are coefficients, which mix a ciphertext's numbers and are mostly smaller than the
-    largest of these. So the `margin` is left to them.
+    largest of these, and a client is told of a result that has wrapped. So the `margin` is left to
+    them.
     """
     problems = []
     for output in graph.outputs:
