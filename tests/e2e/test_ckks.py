@@ -14,6 +14,9 @@ from privet import suites, zoo
 from privet.cli.run import as_object
 from privet.compiler.passes.check_results import MOST_RESULT
 from privet.errors import InputError, Misuse, UnsupportedModel
+from privet.planner import units
+from privet.planner.costing import cost_settings
+from privet.planner.setting import settings
 
 pytestmark = pytest.mark.go
 
@@ -138,8 +141,17 @@ def test_other_suites_refuse_polynomials_by_name(
 
 
 def test_noise_that_nothing_can_hide_is_refused_unless_lightly_flooded(tmp_path: Path) -> None:
-    with pytest.raises(Misuse, match="protects keys by 15 bits only, not 16"):
-        privet.run(zoo.build("mlp-square", tmp_path), suite="ckks", input_range=(0, 1))
+    """By a run and by what `privet plan` asks, and not for weights that leave more room."""
+    path, refusal = zoo.build("mlp-square", tmp_path), "protects keys by 15 bits only, not 16"
+    with pytest.raises(Misuse, match=refusal):
+        privet.run(path, suite="ckks", input_range=(0, 1))
+    records = cost_settings(
+        path, settings(["ckks"]), 1, units.load_or_measure, {"input_range": (0, 1)}
+    )
+    assert refusal in str(*records.values())
+    suites.Ckks().check_weights(
+        privet.compile(zoo.build("nn5", tmp_path), suite="ckks", input_range=(0, 1))
+    )
 
 
 @pytest.mark.parametrize("scenario", ["encrypted-data", "encrypted-model", "collective"])

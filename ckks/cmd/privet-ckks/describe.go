@@ -1,14 +1,25 @@
 package main
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
 
-// describe plans a program's public half for the job's scenario and says what the plan is and what it takes.
+// describe plans a program for the job's scenario and says what the plan is and what it takes. Where the private half lies beside the
+// public one, weights that a run would refuse are refused.
 func describe(j job) error {
+	private, err := os.ReadFile(filepath.Join(j.Program, "weights.safetensors"))
+	weighed := !errors.Is(err, fs.ErrNotExist)
+	if weighed && err != nil {
+		return err
+	}
 	if j.Scenario == collective {
 		s, err := setup(j)
+		if err == nil && weighed {
+			err = s.CheckWeights(private)
+		}
 		if err != nil {
 			return err
 		}
@@ -20,6 +31,9 @@ func describe(j job) error {
 		return err
 	}
 	planned, err := terms(j).Plan(public)
+	if err == nil && weighed {
+		err = terms(j).CheckWeights(public, private)
+	}
 	if err != nil {
 		return err
 	}

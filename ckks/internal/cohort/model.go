@@ -31,8 +31,29 @@ func sendModel(c *channel.Channel, s *Setup, m *collective.Member, weights *prog
 	if err != nil {
 		return nil, 0, err
 	}
-	full, err := network.Build(s.Program, weights)
+	full, bits, err := s.weighed(weights)
 	if err != nil {
+		return nil, bits, err
+	}
+	if how[0] == layerByLayer {
+		return evaluate.Stream(full, s.Plan, s.Params, sender(c, s, key)).Make, bits, nil
+	}
+	_, err = evaluate.Assemble(full, s.Plan, s.Params, sender(c, s, key))
+	return nothing, bits, err
+}
+
+// CheckWeights refuses a private half that the owner of the model would refuse to evaluate.
+func (s *Setup) CheckWeights(private []byte) error {
+	weights, err := program.ParseWeights(private, s.Program)
+	if err == nil {
+		_, _, err = s.weighed(weights)
+	}
+	return err
+}
+
+// weighed is the network with its weights, and by how many bits flooding protects them, which must be enough.
+func (s *Setup) weighed(weights *program.Weights) (full *network.Network, bits float64, err error) {
+	if full, err = network.Build(s.Program, weights); err != nil {
 		return nil, 0, err
 	}
 	full = s.Plan.Arrange(full.WithBareSquares())
@@ -42,11 +63,7 @@ func sendModel(c *channel.Channel, s *Setup, m *collective.Member, weights *prog
 			return nil, bits, &session.Refusal{Reason: channel.BadRequest, Text: err.Error()}
 		}
 	}
-	if how[0] == layerByLayer {
-		return evaluate.Stream(full, s.Plan, s.Params, sender(c, s, key)).Make, bits, nil
-	}
-	_, err = evaluate.Assemble(full, s.Plan, s.Params, sender(c, s, key))
-	return nothing, bits, err
+	return full, bits, nil
 }
 
 // nothing is sent for a node by who sent all, or has nothing to send.

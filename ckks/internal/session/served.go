@@ -34,31 +34,44 @@ func Serve(public, private []byte, terms Terms, limit int64) (*Served, error) {
 	if err != nil {
 		return nil, err
 	}
-	weights, err := program.ParseWeights(private, made.Program)
-	if err != nil {
-		return nil, err
-	}
 	s := &Served{arranged: made, Public: public}
 	if need := s.Needs(); limit > 0 && need > limit {
 		return nil, fmt.Errorf("serving %s takes about %d MB, more than the limit of %d MB: give more memory, or a smaller batch",
 			made.Program.Model, need/1e6, limit/1e6)
 	}
-	if s.full, err = made.build(weights); err != nil {
+	if err := s.read(private); err != nil {
 		return nil, err
-	}
-	if made.Plan.Holders > 0 {
-		scene := flood.Scene{
-			Holders: 1, Model: terms.Scenario == EncryptedModel, Magnitudes: made.Program.Magnitudes(),
-		}
-		if s.Strength, err = flood.Check(s.full, made.Plan, scene); err != nil {
-			return nil, err
-		}
-		s.StrengthAnyInput = flood.ForAnyInput(s.full, made.Plan, scene)
 	}
 	if terms.Scenario == EncryptedData {
 		s.model, err = evaluate.NewModel(s.full, made.Plan)
 	}
 	return s, err
+}
+
+// CheckWeights refuses a program that Serve would refuse for its weights.
+func (t Terms) CheckWeights(public, private []byte) error {
+	made, err := arrange(public, t)
+	if err != nil {
+		return err
+	}
+	return (&Served{arranged: made}).read(private)
+}
+
+// read takes the weights, and refuses those that leave no room for flooding.
+func (s *Served) read(private []byte) error {
+	weights, err := program.ParseWeights(private, s.Program)
+	if err != nil {
+		return err
+	}
+	if s.full, err = s.build(weights); err != nil || s.Plan.Holders == 0 {
+		return err
+	}
+	scene := flood.Scene{Holders: 1, Model: s.Terms.Scenario == EncryptedModel, Magnitudes: s.Program.Magnitudes()}
+	s.Strength, err = flood.Check(s.full, s.Plan, scene)
+	if err == nil {
+		s.StrengthAnyInput = flood.ForAnyInput(s.full, s.Plan, scene)
+	}
+	return err
 }
 
 // Needs is the resident memory in bytes that serving one client takes.

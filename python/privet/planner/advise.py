@@ -240,8 +240,6 @@ def _reasons(
             f"{_name(best)} would answer within {_time(best.latency)}, for "
             f"${best.dollars_per_month:,.0f} a month{f', but it {weakness}' if weakness else ''}."
         )
-    if not top.measured and top.setting.config.unsettled:
-        sentences.append(top.setting.config.unsettled)
     if not top.measured:
         sentences.append(
             "This is costed by layers: `privet study measure` on the model makes it firm."

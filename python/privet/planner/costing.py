@@ -37,6 +37,7 @@ def cost_settings(
             if isinstance(outcome := compiled[key], PrivetError):
                 raise outcome
             costing = setting.config.cost(outcome.program, batch)
+            setting.config.check_weights(outcome)
         except PrivetError as error:
             records[setting] = str(error).splitlines()[0].rstrip(":")
             continue

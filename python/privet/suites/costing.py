@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import TYPE_CHECKING, ClassVar, Self
 
+from privet.compiler.compile import Compiled
 from privet.suites.base import Suite
 from privet.suites.material.planning import ExtensionForecast
 from privet.suites.refusals import refusal
@@ -92,9 +93,6 @@ class Costed(Suite):
     trials: ClassVar[tuple[Trial, ...]]
     """What is run to find what a unit of its work costs; seconds on two cores."""
 
-    unsettled: ClassVar[str | None] = None
-    """What no plan can tell of a model, as it depends on weights; None if there is nothing."""
-
     @classmethod
     @abstractmethod
     def settings(cls) -> Sequence[Self]:
@@ -143,6 +141,14 @@ class Costed(Suite):
         # Errors
         `UnsupportedModel` if it has no protocol for a layer, `Misuse` if no parameters fit.
         """
+
+    def check_weights(self, compiled: Compiled) -> None:
+        """Nothing, unless a run would refuse the weights of a program.
+
+        # Errors
+        `Misuse` with what is wrong with them.
+        """
+        return
 
 
 def multiply_adds(program: Program) -> int:

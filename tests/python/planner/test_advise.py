@@ -259,15 +259,6 @@ def test_what_has_no_unit_costs_is_not_guessed() -> None:
     assert "`privet run --field prime` measures them" in advice.reasons[1]
 
 
-@pytest.mark.go
-@pytest.mark.usefixtures("priced")
-def test_what_depends_on_weights_is_said_to_be_open() -> None:
-    advice = privet.plan(MODEL, rate=0.001, suite="ckks")
-    assert any("leave room for flooding" in reason for reason in advice.reasons)
-    other = privet.plan(MODEL, rate=0.001, suite="fss")
-    assert not any("flooding" in reason for reason in other.reasons)
-
-
 @pytest.mark.usefixtures("priced")
 def test_a_plan_compiles_as_it_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[dict[str, Any]] = []

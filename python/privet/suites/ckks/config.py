@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from privet._native import Link
+from privet.compiler.compile import Compiled
 from privet.errors import Misuse
 from privet.suites.base import COORDINATOR, Job, LocalJob, LocalResult, Planned, Suite, Trust
 from privet.suites.ckks import costing
@@ -66,12 +67,8 @@ class Ckks(Costed):
     reach: ClassVar[str] = "reals"
     trials: ClassVar[tuple[Trial, ...]] = (
         Trial(("nn5",), ("ckks",), (1, 8)),
-        Trial(("nn5", "mlp-square"), ("ckks-collective-3",)),
+        Trial(("nn5",), ("ckks-collective-3",)),
         Trial(("breast",), ("ckks-collective-2", "ckks-collective-4")),
-    )
-    unsettled: ClassVar[str | None] = (
-        "Whether the model's weights leave room for flooding, or it is refused, shows when it "
-        "runs: try `privet run --suite ckks`."
     )
 
     def check(self) -> None:
@@ -173,6 +170,11 @@ class Ckks(Costed):
         if self.collective:
             return costing.collective(plan, self.members)
         return costing.between_two(plan)
+
+    def check_weights(self, compiled: Compiled) -> None:
+        """As `Costed`: they must leave room for flooding."""
+        public, private = compiled.program.to_public_bytes(), compiled.weights.to_private_bytes()
+        plan_ckks(public, self.scenario, self.flooding, self.parties, private)
 
     def facts(self) -> dict[str, Any]:
         parties = self.parties if self.collective else 2

@@ -55,17 +55,24 @@ def module_paths() -> tuple[Path, Path]:
 
 
 def plan_ckks(
-    public: bytes, scenario: str = "encrypted-data", flooding: str = "statistical", parties: int = 2
+    public: bytes,
+    scenario: str = "encrypted-data",
+    flooding: str = "statistical",
+    parties: int = 2,
+    private: bytes | None = None,
 ) -> dict[str, Any]:
     """How suite `ckks` runs a program: parameters, packing of every layer, bytes and memory.
 
-    `parties` counts in scenario `collective`. The keys are those of `Summary` in
+    `parties` counts in scenario `collective`. With the `private` half, weights that leave no room
+    for flooding are refused, as a run refuses them. The keys are those of `Summary` in
     `ckks/internal/plan/summary.go`, of a cohort with those of `ckks/internal/cohort/summary.go`.
 
     Raises `Misuse` if a layer does not run in this suite, or no secure parameters have room for it.
     """
     with tempfile.TemporaryDirectory(prefix="privet-") as folder:
         (Path(folder) / "program.json").write_bytes(public)
+        if private is not None:
+            (Path(folder) / "weights.safetensors").write_bytes(private)
         job = Path(folder) / "job.json"
         options = {"scenario": scenario, "statistical": flooding == "statistical"}
         options |= {"members": parties}
