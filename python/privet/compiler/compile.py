@@ -444,7 +444,7 @@ def _in_units(
     ]
     try:
         alternative = finish(graph, scaled, front)
-    except OverflowRisk:
+    except (OverflowRisk, UnsupportedModel):
         if usual is None:
             raise
         return usual

@@ -232,3 +232,31 @@ def test_an_input_for_each_column() -> None:
         ]
     )
     assert float(np.abs(numbers - plain).max()) < LIMIT * float(np.ptp(np.asarray(plain, float)))
+
+
+@pytest.mark.parametrize("batch", [1, 2])
+def test_a_ratio_of_two_columns(batch: int) -> None:
+    """A loan to an income, beside years: quotients were off by more than their spread."""
+    rng = np.random.default_rng(1)
+    amounts = np.column_stack([rng.uniform(1e3, 4e4, 40), rng.lognormal(10.5, 0.8, 40)])
+    table = np.column_stack([amounts, rng.integers(18, 80, 40)]).astype(np.float32)
+    means, spreads = np.append(table.mean(0), 0.5), np.append(table.std(0), 0.4)
+    nodes = [
+        *(node("Gather", ["x", f"at{place}"], [f"amount{place}"], axis=1) for place in (0, 1)),
+        node("Div", ["amount0", "amount1"], ["ratio"]),
+        node("Concat", ["x", "ratio"], ["joined"], axis=1),
+        node("Sub", ["joined", "means"], ["centred"]),
+        node("Div", ["centred", "spreads"], ["scaled"]),
+        node("MatMul", ["scaled", "w"], ["score"]),
+    ]
+    for index, entry in enumerate(nodes):
+        entry.name = f"{entry.op_type}{index}"
+    weights = np.array([[0.5], [-0.3], [0.1], [1.0]], np.float32)
+    places = {f"at{place}": np.array([place]) for place in (0, 1)}
+    constants = {"means": means.astype(np.float32), "spreads": spreads.astype(np.float32)}
+    proto = model(nodes, {"x": (1, 3)}, ["score"], {**places, **constants, "w": weights})
+    rows = [row[None] for row in table]
+    compiled = privet.compile(proto, calibration=rows, batch=batch)
+    assert compiled.accuracy().relative < LIMIT
+    if batch == 1:
+        assert error(compiled, "score", rows) < LIMIT

@@ -16,12 +16,14 @@ import numpy as np
 from privet.compiler.graph import Graph, Node
 from privet.compiler.graph import operations as op
 from privet.compiler.graph.front import Front, Given
+from privet.compiler.graph.function import chain
 from privet.compiler.graph.head import Head, HeadNode
 from privet.compiler.graph.operations import Array
 from privet.compiler.passes.rewriter import Rewriter
 
 APART = 4
 """Columns get units where the largest is so many binary digits longer than the smallest."""
+RECIPROCAL = chain("reciprocal")
 _MOVED = op.Broadcast | op.Concat | op.Reshape | op.Slice | op.Transpose
 
 
@@ -98,6 +100,9 @@ class _Units:
             case op.AddConstant(bias=bias) if unit is not None:
                 self.by[node.output] = unit
                 return rewriter.add(node, op.AddConstant(bias / unit), x)
+            case op.Elementwise(function=function) if function == RECIPROCAL and unit is not None:
+                self.by[node.output] = 1.0 / unit
+                return None
             case op.Negate() if unit is not None:
                 self.by[node.output] = unit
                 return None
