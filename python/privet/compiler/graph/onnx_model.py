@@ -16,7 +16,7 @@ from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
 
 from privet.compiler.graph.control_flow import names_read
-from privet.compiler.graph.rewriting import without_nodes
+from privet.compiler.graph.rewriting import Parts, expanded, without_nodes
 from privet.errors import InvalidModel
 
 ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
@@ -39,7 +39,7 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
     """The model, with external data loaded and its local functions inlined. Raises `InvalidModel`
     if it cannot be read or breaks the ONNX specification."""
     try:
-        model = _listed(_of_runtime(_in_order(_read(source))))
+        model = _listed(_groups_apart(_of_runtime(_in_order(_read(source)))))
         onnx.checker.check_model(_with_shapes(model))
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
@@ -76,6 +76,30 @@ def _of_runtime(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(opset.domain == FUSED_DOMAIN for opset in copy.opset_import):
         copy.opset_import.append(onnx.helper.make_opsetid(FUSED_DOMAIN, 1))
     return copy
+
+
+def _groups_apart(model: onnx.ModelProto) -> onnx.ModelProto:
+    """The model with its group normalisations of opsets 18 to 20 as instance normalisations of
+    groups: the checker refuses them, as the standard took their form back. A weight is a group's
+    there."""
+    taken = {name for node in model.graph.node for name in (*node.input, *node.output)}
+
+    def is_chosen(node: onnx.NodeProto) -> bool:
+        is_plain = node.domain in DEFAULT_DOMAINS and len(node.input) == 3
+        return is_plain and node.op_type == "GroupNormalization" and opset_of(model) < 21
+
+    def parts(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+        made = Parts(node, graph)
+        made.taken = taken
+        x, *weights = node.input
+        groups = np.array([0, made.given.get("num_groups", 0), -1], np.int64)
+        more = {"epsilon": made.given.get("epsilon", 1e-5)}
+        rows = made.add("Reshape", [x, made.constant("groups", groups)])
+        scaled = made.add("InstanceNormalization", [rows, *weights], **more)
+        made.add("Reshape", [scaled, made.add("Shape", [x])], node.output[0])
+        return made.emitted
+
+    return expanded(model, is_chosen, parts)
 
 
 def _listed(model: onnx.ModelProto) -> onnx.ModelProto:

@@ -75,11 +75,13 @@ def test_instance_normalization(shape: tuple[int, ...]) -> None:
     )
 
 
-def test_group_normalization() -> None:
-    weights = [constant(4, seed=seed) for seed in (1, 2)]
+@pytest.mark.parametrize(("opset", "size"), [(18, 2), (21, 4)])
+def test_group_normalization(opset: int, size: int) -> None:
+    """Before opset 21 a weight is a group's, since then a channel's."""
+    weights = [constant(size, seed=seed) for seed in (1, 2)]
     attributes: dict[str, Any] = {"num_groups": 2}
     check(
-        single("GroupNormalization", [(2, 4, 3, 3), *weights], **attributes),
+        single("GroupNormalization", [(2, 4, 3, 3), *weights], opset=opset, **attributes),
         units=SPREAD,
         smooth="piecewise",
     )

@@ -129,7 +129,7 @@ def instance_normalization(site: Site) -> Operand:
     return _of_groups(site, site.private(0).shape[1])
 
 
-@operator("GroupNormalization", since=21, restrictions=_INSIDE)
+@operator("GroupNormalization", since=18, restrictions=_INSIDE)
 def group_normalization(site: Site) -> Operand:
     """Groups of channels by their means and variances."""
     return _of_groups(site, site.attribute("num_groups", 0))
