@@ -234,16 +234,18 @@ def test_an_input_for_each_column() -> None:
     assert float(np.abs(numbers - plain).max()) < LIMIT * float(np.ptp(np.asarray(plain, float)))
 
 
-@pytest.mark.parametrize("batch", [1, 2])
-def test_a_ratio_of_two_columns(batch: int) -> None:
-    """A loan to an income, beside years: quotients were off by more than their spread."""
+@pytest.mark.parametrize(("batch", "divisor"), [(1, "amount1"), (2, "amount1"), (1, "sum")])
+def test_a_ratio_of_two_columns(batch: int, divisor: str) -> None:
+    """A loan to an income, or to both, beside years: quotients were off by more than their
+    spread."""
     rng = np.random.default_rng(1)
     amounts = np.column_stack([rng.uniform(1e3, 4e4, 40), rng.lognormal(10.5, 0.8, 40)])
     table = np.column_stack([amounts, rng.integers(18, 80, 40)]).astype(np.float32)
     means, spreads = np.append(table.mean(0), 0.5), np.append(table.std(0), 0.4)
     nodes = [
         *(node("Gather", ["x", f"at{place}"], [f"amount{place}"], axis=1) for place in (0, 1)),
-        node("Div", ["amount0", "amount1"], ["ratio"]),
+        node("Add", ["amount0", "amount1"], ["sum"]),
+        node("Div", ["amount0", divisor], ["ratio"]),
         node("Concat", ["x", "ratio"], ["joined"], axis=1),
         node("Sub", ["joined", "means"], ["centred"]),
         node("Div", ["centred", "spreads"], ["scaled"]),

@@ -120,6 +120,15 @@ class _Units:
             first, second = (self.by.get(id, np.ones(shape)) for id in old)
             self.by[node.output] = first * second
             return None
+        if isinstance(operation, op.Add | op.Sub):
+            # Of two columns the larger one's unit.
+            units = [self.by.get(id, np.ones(shape)) for id in old]
+            self.by[node.output] = np.maximum(*units)
+            parts = [
+                rewriter.add_new(node.name, op.Scale(one / self.by[node.output]), rewriter.new[id])
+                for id, one in zip(old, units, strict=True)
+            ]
+            return rewriter.add(node, operation, *parts)
         if isinstance(operation, _MOVED):
             units = [self.by.get(id, np.ones(rewriter.old.values[id].shape)) for id in old]
             self.by[node.output] = operation.real(units, shape)
