@@ -65,6 +65,8 @@ pub enum Primitive {
     Sin,
     /// The cosine of an angle.
     Cos,
+    /// The angle whose tangent it is.
+    Atan,
 }
 
 /// Refuses steps that read what is not there, or lack what they need.

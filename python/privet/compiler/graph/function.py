@@ -26,6 +26,7 @@ MOST, MOST_ANGLE = 300.0, 2.0**20
 """Arguments of an exponential function, and of a sine or cosine, are kept to these magnitudes."""
 
 SMOOTH: dict[str, Callable[[Reals], Reals]] = {
+    "atan": np.arctan,
     "cos": lambda x: np.asarray(np.cos(np.clip(x, -MOST_ANGLE, MOST_ANGLE))),
     "erf": lambda x: np.asarray(_erf(x)),
     "exp": lambda x: np.asarray(np.exp(np.minimum(x, MOST))),

@@ -28,6 +28,7 @@ Reals = npt.NDArray[np.float64]
 CASES = Path(__file__).parents[4] / "crates" / "suites" / "tests" / "fixtures" / "functions.json"
 
 TRUE: dict[str, Callable[[float], float]] = {
+    "atan": math.atan,
     "cos": math.cos,
     "erf": math.erf,
     "exp": math.exp,

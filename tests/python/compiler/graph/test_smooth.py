@@ -46,10 +46,10 @@ def test_smooth_operators(operator: str) -> None:
     ("operator", "low", "high"),
     [
         *(("Sinh", -3.0, 3.0), ("Cosh", -3.0, 3.0), ("Asinh", -4.0, 4.0), ("Asinh", -900.0, 900.0)),
-        *(("Acosh", 1.5, 9.0),),
+        *(("Acosh", 1.5, 9.0), ("Atan", -4.0, 4.0), ("Atan", -900.0, 900.0)),
     ],
 )
-def test_hyperbolic_functions_and_their_inverses(
+def test_hyperbolic_and_inverse_functions(
     operator: str, low: float, high: float, smooth: str
 ) -> None:
     """`Asinh` is the logarithm of economists, for amounts of either sign."""

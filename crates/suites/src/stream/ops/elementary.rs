@@ -141,6 +141,31 @@ fn turned(x: f64, quarters: i64) -> f64 {
     if quarter >= 2 { -value } else { value }
 }
 
+/// `tan(pi / 8)`, `pi / 4` and `pi / 2`.
+const TAN_EIGHTH: f64 = f64::from_bits(0x3fda_8279_99fc_ef34);
+const QUARTER_PI: f64 = f64::from_bits(0x3fe9_21fb_5444_2d18);
+const HALF_PI: f64 = f64::from_bits(0x3ff9_21fb_5444_2d18);
+
+/// Terms of the series for the angle up to `tan(pi / 8)`.
+const ATAN_TERMS: u32 = 21;
+
+/// The angle whose tangent is `x`: Taylor's series up to `tan(pi / 8)`; beyond, `pi / 4` more than that of `(x - 1) / (x + 1)`, and above 1
+/// what that of `1 / x` lacks to `pi / 2`.
+pub(super) fn atan(x: f64) -> f64 {
+    let size = x.abs();
+    let below = if size > 1.0 { 1.0 / size } else { size };
+    let turned = below > TAN_EIGHTH;
+    let rest = if turned { (below - 1.0) / (below + 1.0) } else { below };
+    let square = rest * rest;
+    let mut sum = 1.0 / f64::from(2 * ATAN_TERMS + 1);
+    for term in (0..ATAN_TERMS).rev() {
+        sum = 1.0 / f64::from(2 * term + 1) - square * sum;
+    }
+    let angle = rest * sum + if turned { QUARTER_PI } else { 0.0 };
+    let angle = if size > 1.0 { HALF_PI - angle } else { angle };
+    if x < 0.0 { -angle } else { angle }
+}
+
 /// `2^power`, of a normal number.
 pub(super) fn power_of_two(power: i32) -> f64 {
     f64::from_bits(((power + 1023) as u64) << 52)
@@ -160,6 +185,7 @@ mod tests {
             assert!(close(sigmoid(x), 1.0 / (1.0 + (-x).exp())), "sigmoid({x})");
             assert!(close(tanh(x), x.tanh()), "tanh({x})");
             assert!(close(sin(x), x.sin()) && close(cos(x), x.cos()), "sine and cosine of {x}");
+            assert!(close(atan(x), x.atan()), "angle of {x}");
             assert!(close(softplus(x), x.max(0.0) + (-x.abs()).exp().ln_1p()), "softplus({x})");
         }
         for step in 1..=4000 {
@@ -180,7 +206,7 @@ mod tests {
     #[test]
     fn far_arguments_stay_finite() {
         let most = power_of_two(500);
-        for function in [exp, sigmoid, tanh, softplus, erf, log, sqrt, reciprocal, sin, cos] {
+        for function in [exp, sigmoid, tanh, softplus, erf, log, sqrt, reciprocal, sin, cos, atan] {
             assert!(function(most).is_finite() && function(-most).is_finite());
         }
         assert_eq!([sigmoid(most), tanh(-most), softplus(most)], [1.0, -1.0, most]);

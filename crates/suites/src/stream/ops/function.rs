@@ -7,7 +7,7 @@
 
 use privet_program::{Constant, Primitive, Step};
 
-use super::elementary::{cos, erf, exp, log, power_of_two, reciprocal, sigmoid, sin, softplus, sqrt, tanh};
+use super::elementary::{atan, cos, erf, exp, log, power_of_two, reciprocal, sigmoid, sin, softplus, sqrt, tanh};
 use super::{Order, Revealed};
 use crate::ops::Node;
 
@@ -72,6 +72,7 @@ impl<'a> Function<'a> {
                 Primitive::Reciprocal => reciprocal(operand(0)),
                 Primitive::Sin => sin(operand(0)),
                 Primitive::Cos => cos(operand(0)),
+                Primitive::Atan => atan(operand(0)),
             };
             results.push(result.clamp(-power_of_two(MOST), power_of_two(MOST)));
         }

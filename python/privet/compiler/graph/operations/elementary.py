@@ -33,7 +33,11 @@ TWO_OVER_PI = float.fromhex("0x1.45f306dc9c883p-1")
 HALF_PI_HIGH = float.fromhex("0x1.921fb544p+0")
 HALF_PI_LOW = float.fromhex("0x1.0b4611a626331p-34")
 
-EXP_TERMS, ATANH_TERMS, ERF_TERMS, TURN_TERMS = 13, 17, 112, 9
+TAN_EIGHTH = float.fromhex("0x1.a827999fcef34p-2")
+QUARTER_PI = float.fromhex("0x1.921fb54442d18p-1")
+HALF_PI = float.fromhex("0x1.921fb54442d18p+0")
+
+EXP_TERMS, ATANH_TERMS, ERF_TERMS, TURN_TERMS, ATAN_TERMS = 13, 17, 112, 9, 21
 
 
 def exp(x: Reals) -> Reals:
@@ -128,6 +132,22 @@ def _turned(x: Reals, quarters: float) -> Reals:
     quarter = quarter - 4.0 * np.floor(quarter * 0.25)
     value = np.where((quarter == 1.0) | (quarter == 3.0), cosine, rest * sine)
     return np.where(quarter >= 2.0, -value, value)
+
+
+def atan(x: Reals) -> Reals:
+    """The angle whose tangent is `x`: Taylor's series up to `tan(pi / 8)`; beyond, `pi / 4` more
+    than that of `(x - 1) / (x + 1)`, and above 1 what that of `1 / x` lacks to `pi / 2`."""
+    size = np.abs(x)
+    below = np.where(size > 1.0, 1.0 / np.maximum(size, 1.0), size)
+    turned = below > TAN_EIGHTH
+    rest = np.where(turned, (below - 1.0) / (below + 1.0), below)
+    square = rest * rest
+    total = np.full_like(x, 1.0 / float(2 * ATAN_TERMS + 1))
+    for term in range(ATAN_TERMS - 1, -1, -1):
+        total = 1.0 / float(2 * term + 1) - square * total
+    angle = rest * total + np.where(turned, QUARTER_PI, 0.0)
+    angle = np.where(size > 1.0, HALF_PI - angle, angle)
+    return np.where(x < 0.0, -angle, angle)
 
 
 def relu(x: Reals) -> Reals:

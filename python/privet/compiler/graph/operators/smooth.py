@@ -38,7 +38,7 @@ def of_one_step(site: Site) -> Operand:
 
 for _since, _names in (
     (OLDEST_OPSET, ("Exp", "Log", "Reciprocal", "Sigmoid", "Softplus", "Sqrt", "Tanh")),
-    (7, ("Cos", "Sin")),
+    (7, ("Atan", "Cos", "Sin")),
     (9, ("Erf",)),
 ):
     for _name in _names:
