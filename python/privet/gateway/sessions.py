@@ -136,8 +136,8 @@ async def infer_encrypted(
 ) -> Result:
     """The private predictions for real inputs, up to the program's batch, by the model at `path`,
     in the scenario of `terms` and with no less noise on results than they say. Raises `InputError`
-    before anything is sent if an input does not fit; `Misuse` without the program `privet-ckks`;
-    `PeerBusy`, `LinkError`, `PeerError`."""
+    before anything is sent if an input does not fit, and after all is done if a result has wrapped
+    around; `Misuse` without the program `privet-ckks`; `PeerBusy`, `LinkError`, `PeerError`."""
     with tempfile.TemporaryDirectory(prefix="privet-") as keys:
         credentials.link_into(Path(keys), "client")
         async with relay(calls, path + "/session") as socket:
