@@ -238,7 +238,7 @@ impl Plan {
     }
 
     /// The same plan for a client that sends ciphertexts ahead of what it opens while no more than so many bytes of both directions are on
-    /// their way.
+    /// their way. Both parties' plans must say the same, as of [`Plan::storing`]: whether layers travel between batches of OTs depends on it.
     #[must_use]
     pub fn sending_ahead(self, bytes: u64) -> Self {
         Self { ahead: bytes, ..self }
@@ -397,14 +397,14 @@ mod tests {
     use std::path::Path;
     use std::thread;
 
-    use privet_channel::pair;
+    use privet_channel::{Channel, pair};
     use privet_gmw::{Rounds, Truncation};
     use privet_ot::BaseOts;
     use privet_program::Weights;
 
     use super::*;
     use crate::Silent;
-    use crate::sharing::{Model, infer_client, infer_server, prepare_client, prepare_server};
+    use crate::sharing::{Material, Model, infer_client, infer_server, prepare, prepare_client, prepare_server};
 
     fn read(fixture: &str, name: &str) -> Vec<u8> {
         let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(fixture);
@@ -445,8 +445,13 @@ mod tests {
         assert_eq!(outputs(&only(false)), outputs(&only(true)));
     }
 
-    /// The client's outputs, and its report of the preparation.
-    fn run(fixture: &str, plan: &Plan, inputs: &[Vec<i64>]) -> (Vec<Vec<i64>>, crate::Report) {
+    /// What the client makes of its material, its report of the preparation, and whatever `serve` does with the server's.
+    fn prepared<T>(
+        fixture: &str,
+        plan: &Plan,
+        serve: impl FnOnce(&mut Channel, &Model, Material) + Send,
+        infer: impl FnOnce(&mut Channel, Material) -> T,
+    ) -> (T, crate::Report) {
         let weights = Weights::parse(&read(fixture, "weights.safetensors"), plan.program()).expect("its weights");
         let model = Model::new(weights, plan.standard_workspaces());
         let (mut near, mut far) = pair();
@@ -457,15 +462,33 @@ mod tests {
                 let (base, entry) = ((plan.extension(), &mut server_base), &mut server_entry);
                 let (material, _) =
                     prepare_server(&mut far, plan, base, &model, None, entry, &mut Silent).expect("material");
-                infer_server(&mut far, plan, &model, material, &mut Vec::new(), &mut Silent).expect("an inference");
+                serve(&mut far, &model, material);
             });
             let (material, report) =
                 prepare_client(&mut near, plan, &mut client_base, None, &mut client_entry, &mut Silent)
                     .expect("material");
-            let result = infer_client(&mut near, plan, material, inputs, &mut Vec::new(), &mut Silent);
+            let result = infer(&mut near, material);
             serving.join().expect("the server");
-            (result.expect("an inference").0, report)
+            (result, report)
         })
+    }
+
+    /// The client's outputs, and its report of the preparation.
+    fn run(fixture: &str, plan: &Plan, inputs: &[Vec<i64>]) -> (Vec<Vec<i64>>, crate::Report) {
+        let serve = |channel: &mut Channel, model: &Model, material| {
+            infer_server(channel, plan, model, material, &mut Vec::new(), &mut Silent).expect("an inference");
+        };
+        let infer = |channel: &mut Channel, material| {
+            infer_client(channel, plan, material, inputs, &mut Vec::new(), &mut Silent).expect("an inference").0
+        };
+        prepared(fixture, plan, serve, infer)
+    }
+
+    /// Panics unless the preparation took what the plan says.
+    fn check_offline(plan: &Plan, report: &crate::Report) {
+        let (forecast, total) = (plan.forecast(), report.total);
+        assert_eq!((total.bytes_sent, total.rounds), (forecast.offline_bytes_client, forecast.offline_rounds));
+        assert_eq!(total.bytes_received, forecast.offline_bytes_server);
     }
 
     #[test]
@@ -478,14 +501,27 @@ mod tests {
         let inputs = [(0..4 * 128 * 128).map(|at| at % 8192 - 4096).collect()];
         let outputs = [&beside, &after].map(|plan| {
             let (outputs, report) = run("wide", plan, &inputs);
-            let (forecast, total) = (plan.forecast(), report.total);
-            assert_eq!((total.bytes_sent, total.rounds), (forecast.offline_bytes_client, forecast.offline_rounds));
-            assert_eq!(total.bytes_received, forecast.offline_bytes_server);
+            check_offline(plan, &report);
             (outputs, report.layers.iter().position(|layer| layer.name == "correlations"))
         });
         assert_eq!(outputs[0].0, outputs[1].0);
         // Behind the keys and what layers send and receive, or before.
         assert_eq!([outputs[0].1, outputs[1].1], [Some(17), Some(0)]);
+    }
+
+    fn is_beside(plan: &Plan) -> bool {
+        prepare::beside_any(plan, plan.extension())
+    }
+
+    #[test]
+    fn linear_layers_travel_between_batches_of_the_first_chunk_or_of_none() {
+        let plan = |chunk_bytes: u64| plan_of("wide").over(Link::WAN).storing(chunk_bytes);
+        // In chunks this small, none has batches enough.
+        for (plan, beside) in [(plan(12 << 20), true), (plan(6 << 20), false)] {
+            assert_eq!((is_beside(&plan), plan.stored_chunks().len() > 1), (beside, true));
+            let ((), report) = prepared("wide", &plan, |_, _, _| (), |_, _| ());
+            check_offline(&plan, &report);
+        }
     }
 
     #[test]
