@@ -157,7 +157,9 @@ impl Plan {
         // A chunk is made in the memory of the one before, and written from there; the first one is made last, in that of all others.
         let writing = if later > 0 { 2 * later + 2 * extension.memory() + growing + masks } else { 0 };
         let making = match self.field() {
-            None if prepare::beside_any(self, extension) => stock + extending + masks + shares + prepared.max(packed),
+            None if prepare::beside_any(self, extension) => {
+                stock + extending.max(multiplying) + masks + shares + prepared.max(packed)
+            }
             None => (stock + extending.max(multiplying)).max(stock + masks + shares + prepared.max(packed)),
             // What threads give back that work in slots is not used again for the rest, nor the other way round.
             Some(_) => stock + extending + masks + shares + prepared + packed,

@@ -401,6 +401,7 @@ mod tests {
     use privet_gmw::{Rounds, Truncation};
     use privet_ot::BaseOts;
     use privet_program::Weights;
+    use serde_json::json;
 
     use super::*;
     use crate::Silent;
@@ -521,6 +522,39 @@ mod tests {
             assert_eq!((is_beside(&plan), plan.stored_chunks().len() > 1), (beside, true));
             let ((), report) = prepared("wide", &plan, |_, _, _| (), |_, _| ());
             check_offline(&plan, &report);
+        }
+    }
+
+    /// The program `wide`, whose means all meet each other in the end.
+    fn wide_with_products() -> Plan {
+        let mut program: serde_json::Value = serde_json::from_slice(&read("wide", "program.json")).expect("JSON");
+        let operations = program["operations"].as_array_mut().expect("operations");
+        let pool = operations.last_mut().expect("a pooling");
+        (pool["kernel"], pool["stride"], pool["factors"]) = ([4, 8].into(), [4, 8].into(), [128].into());
+        let added = [("reshape", vec![25]), ("reshape", vec![25]), ("broadcast", vec![26]), ("broadcast", vec![27])];
+        for (at, (op, inputs)) in added.into_iter().chain([("mul", vec![28, 29])]).enumerate() {
+            operations.push(json!({"op": op, "name": "product", "inputs": inputs, "output": 26 + at}));
+        }
+        let values = program["values"].as_array_mut().expect("values");
+        values.truncate(25);
+        let square: &[usize] = &[2048, 2048];
+        for shape in [&[1, 4, 32, 16], &[2048, 1][..], &[1, 2048], square, square, square] {
+            values.push(json!({"shape": shape, "scale": 24}));
+        }
+        program["outputs"][0]["value"] = 30.into();
+        let program = Program::parse(program.to_string().as_bytes()).expect("a program");
+        Plan::new(program, Options::gmw(Rounds::Linear, Truncation::Exact)).expect("a plan")
+    }
+
+    #[test]
+    fn layers_between_batches_are_counted_while_single_elements_are_multiplied() {
+        // What travels earlier is held at least as long.
+        let (beside, after) = (wide_with_products(), wide_with_products().sending_ahead(0));
+        assert_eq!([&beside, &after].map(is_beside), [true, false]);
+        let memory =
+            |plan: &Plan| [plan.client_memory(2).offline, plan.server_memory(&plan.standard_workspaces(), 2).offline];
+        for (beside, after) in memory(&beside).into_iter().zip(memory(&after)) {
+            assert!(beside >= after, "{beside} and {after} bytes");
         }
     }
 
