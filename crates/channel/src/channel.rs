@@ -8,6 +8,7 @@ use crate::cost::Cost;
 use crate::deadline::Deadline;
 use crate::error::{Error, Io, Misuse, PeerMisbehaved};
 use crate::frame::{self, ABORT_TEXT_BYTES, HEADER_BYTES, Header, Kind};
+use crate::inbound;
 use crate::link::Link;
 use crate::peer::Fingerprint;
 use crate::socket::Stopper;
@@ -15,6 +16,9 @@ use crate::transport::Transport;
 
 /// How long a channel waits for any one message unless told otherwise.
 pub const DEFAULT_TIMEOUT: Duration = Duration::from_secs(120);
+
+/// The most bytes that a peer may send before they are read, unless fewer are set.
+pub const MOST_UNREAD: usize = inbound::LIMIT;
 
 /// Messages are gathered up to this many bytes before they go to the transport: four full TLS records.
 const GATHER_BYTES: usize = 64 * 1024;
@@ -166,6 +170,12 @@ impl Channel {
     /// The bound that [`Channel::set_timeout`] sets.
     pub fn timeout(&self) -> Duration {
         self.timeout
+    }
+
+    /// Bounds what the peer may send before this side reads it ([`MOST_UNREAD`] unless told otherwise): beyond it the peer has
+    /// misbehaved. It is held in this side's memory while this side sends what the peer does not take. In memory there is no bound.
+    pub fn set_unread_limit(&mut self, bytes: usize) {
+        self.transport.set_unread_limit(bytes);
     }
 
     /// Makes the link as slow as `link`, for real and in both directions: the peer notices, but needs to do nothing. So

@@ -4,29 +4,40 @@ use std::collections::VecDeque;
 
 use crate::error::{Error, PeerMisbehaved};
 
-/// The most bytes held for later reads: 1 GiB.
-const LIMIT: usize = 1 << 30;
+/// The most bytes held for later reads unless fewer are set: 1 GiB.
+pub(crate) const LIMIT: usize = 1 << 30;
 
 /// Bytes per chunk: chunks are freed as they are read, so a large message is never held twice.
 const CHUNK_BYTES: usize = 1 << 20;
 
 /// A bounded queue of bytes.
-#[derive(Default)]
 pub(crate) struct Inbound {
     chunks: VecDeque<Vec<u8>>,
     /// Bytes of the first chunk that are read.
     position: usize,
     held: usize,
+    limit: usize,
+}
+
+impl Default for Inbound {
+    fn default() -> Self {
+        Self { chunks: VecDeque::new(), position: 0, held: 0, limit: LIMIT }
+    }
 }
 
 impl Inbound {
+    /// Holds so many bytes at most from now on; more that are held already stay.
+    pub fn set_limit(&mut self, bytes: usize) {
+        self.limit = bytes;
+    }
+
     /// Appends bytes.
     ///
     /// # Errors
-    /// [`PeerMisbehaved::Flooded`] beyond 1 GiB.
+    /// [`PeerMisbehaved::Flooded`] beyond the limit.
     pub fn push(&mut self, mut bytes: &[u8]) -> Result<(), Error> {
-        if bytes.len() > LIMIT - self.held {
-            return Err(PeerMisbehaved::Flooded { limit: LIMIT }.into());
+        if bytes.len() > self.limit.saturating_sub(self.held) {
+            return Err(PeerMisbehaved::Flooded { limit: self.limit }.into());
         }
         self.held += bytes.len();
         while !bytes.is_empty() {
@@ -95,5 +106,8 @@ mod tests {
         let mut inbound = Inbound { held: LIMIT - 3, ..Inbound::default() };
         assert_eq!(inbound.push(&[0; 3]), Ok(()));
         assert_eq!(inbound.push(&[0; 1]), Err(PeerMisbehaved::Flooded { limit: LIMIT }.into()));
+        // A limit below what is held takes nothing away, and lets nothing in.
+        inbound.set_limit(5);
+        assert_eq!(inbound.push(&[0; 1]), Err(PeerMisbehaved::Flooded { limit: 5 }.into()));
     }
 }

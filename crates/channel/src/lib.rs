@@ -38,7 +38,7 @@ pub mod tls;
 mod transport;
 
 pub use abort::AbortReason;
-pub use channel::{Channel, DEFAULT_TIMEOUT};
+pub use channel::{Channel, DEFAULT_TIMEOUT, MOST_UNREAD};
 pub use cost::Cost;
 pub use error::{Error, Io, Misuse, PeerMisbehaved};
 pub use frame::HEADER_BYTES;

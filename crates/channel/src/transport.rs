@@ -30,6 +30,9 @@ pub(crate) trait Transport: Send {
         Err(Misuse::InMemory.into())
     }
 
+    /// Bounds what the peer may send before it is read; a link in memory has no bound.
+    fn set_unread_limit(&mut self, _bytes: usize) {}
+
     /// Whether nothing lies on the link that the peer has sent since the last bytes that were taken in, not even its end; told
     /// without waiting.
     fn is_quiet(&self) -> bool {

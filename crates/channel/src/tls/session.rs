@@ -253,6 +253,10 @@ impl Transport for Session {
         Ok(())
     }
 
+    fn set_unread_limit(&mut self, bytes: usize) {
+        self.inbound.set_limit(bytes);
+    }
+
     fn is_quiet(&self) -> bool {
         !self.ended && self.fresh.is_empty() && self.socket.is_quiet()
     }

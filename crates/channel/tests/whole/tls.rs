@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::{Authority, SOON, meet, together};
 use privet_channel::tls::{Identity, Listener, Trust, connect};
-use privet_channel::{Channel, Error, Io, Misuse, PeerMisbehaved};
+use privet_channel::{Channel, Error, Io, MOST_UNREAD, Misuse, PeerMisbehaved};
 use rcgen::{
     BasicConstraints, CertificateParams, CertifiedIssuer, DnType, ExtendedKeyUsagePurpose, IsCa, KeyPair,
     KeyUsagePurpose, date_time_ymd,
@@ -53,6 +53,31 @@ fn each_side_learns_who_the_other_is() {
     assert_eq!((server.peer(), server.peer_name()), (Some(alice.fingerprint()), Some("alice")));
     assert_ne!(alice.fingerprint(), bob.fingerprint());
     assert_eq!(alice.fingerprint().to_string().len(), 64);
+}
+
+#[test]
+fn a_peer_that_reads_nothing_makes_a_side_hold_no_more_than_it_allows() {
+    const MIB: usize = 1 << 20;
+    let (authority, messages) = (Authority::new("authority"), 64);
+    let trust = authority.trust();
+    // What a side comes to that sends as much as comes before either reads.
+    let sends = |limit: usize| {
+        let (client, server) = meet((&authority.identity("alice"), &trust), (&authority.identity("bob"), &trust));
+        let (mut client, mut server) = (client.expect("a channel"), server.expect("a channel"));
+        server.set_unread_limit(limit);
+        let unread = thread::spawn(move || {
+            // The link ends where this is too much.
+            let _ = (0..messages).try_for_each(|_| client.send(&[7; MIB])).and_then(|()| client.flush());
+            client.recv(messages * MIB).map(drop)
+        });
+        let sent = server.send(&vec![0; messages * MIB]).and_then(|()| server.flush());
+        let read = sent.and_then(|()| (0..messages).try_for_each(|_| server.recv(MIB).map(drop)));
+        drop(server);
+        (read, unread.join().expect("no panic").is_ok())
+    };
+    assert_eq!(sends(MIB), (Err(PeerMisbehaved::Flooded { limit: MIB }.into()), false));
+    // The control: as channels are by themselves, all of it waits in memory.
+    assert_eq!(sends(MOST_UNREAD), (Ok(()), true));
 }
 
 #[test]
