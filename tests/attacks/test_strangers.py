@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import socket
+import ssl
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 import pytest
@@ -115,6 +116,41 @@ def test_a_server_of_another_authority_is_refused(scene: Scene, tmp_path: Path) 
         with pytest.raises(PeerMisbehaved, match="certificate"):
             scene.client(server.address[1], keys=tmp_path / "others")
         scene.assert_serves(server.address[1])
+
+
+def test_a_client_that_asks_and_does_not_read_fills_no_memory(scene: Scene) -> None:
+    asked = _frame(b'{"request": "describe"}') * (1 << 14)
+    with scene.server() as server:
+        # The link ends once answers have filled the sockets, and requests what may wait.
+        with closing(_tls(scene.keys, server.address[1])) as flood, suppress(OSError):
+            before = _native.resident_memory()
+            for _ in range(1 << 10):
+                flood.sendall(asked)
+                assert _native.resident_memory() - before < 64 << 20
+        assert isinstance(scene.next_failure().error, PeerMisbehaved)
+        scene.assert_serves(server.address[1])
+
+
+def _frame(payload: bytes) -> bytes:
+    return b"\x01" + len(payload).to_bytes(4, "little") + payload
+
+
+def _tls(folder: Path, port: int) -> ssl.SSLSocket:
+    """A session of a client that has been greeted, with little room for answers."""
+    context = ssl.create_default_context(cafile=folder / "ca.pem")
+    context.load_cert_chain(folder / "client.pem", folder / "client.key")
+    context.set_alpn_protocols(["privet/1"])
+    connection = socket.socket()
+    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    connection.settimeout(SOON)
+    connection.connect(("localhost", port))
+    session = context.wrap_socket(connection, server_hostname="localhost")
+    greeting = _frame(b"PRIVET" + _native.PROTOCOL_VERSION.to_bytes(2, "little"))
+    session.sendall(greeting)
+    # One byte says before it that the server has taken the certificate.
+    assert session.recv(1) == b"\x01"
+    assert session.recv(len(greeting)) == greeting
+    return session
 
 
 def test_an_unknown_model_is_refused_with_what_there_is(scene: Scene) -> None:

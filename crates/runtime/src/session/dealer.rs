@@ -257,6 +257,8 @@ impl Dealer {
 
     fn serve_greeted(&self, mut channel: Channel) -> Result<Deal, Error> {
         let (ask, public) = with_abort(Self::listen(&mut channel), &mut channel)?;
+        // A party says nothing more until all is dealt.
+        channel.set_unread_limit(messages::UNREAD_REQUESTS);
         let id = ask.material.clone();
         let party = Party { channel, ask, public };
         match self.meet(&id, party)? {

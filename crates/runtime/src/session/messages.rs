@@ -14,6 +14,9 @@ const MAGIC: [u8; 6] = *b"PRIVET";
 /// Longest control message; a public half may take [`MAX_BYTES`].
 const MAX_CONTROL: usize = 4096;
 
+/// Bytes that a client may send before they are read while no job runs for which memory was found: some requests.
+pub const UNREAD_REQUESTS: usize = 1 << 16;
+
 /// What a client may ask for.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "request", rename_all = "snake_case")]

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use privet_channel::{AbortReason, Channel, Error as LinkError, Io};
+use privet_channel::{AbortReason, Channel, Error as LinkError, Io, MOST_UNREAD};
 use privet_ot::{BaseOts, Extension};
 use privet_prg::Prg;
 
@@ -66,6 +66,7 @@ impl Session<'_> {
     /// The next request. Where sessions may be idle, there may be none after a job: the client has left without a word, or the
     /// time for it is over.
     fn next_request(&mut self, has_served: bool) -> Result<Option<Request>, Error> {
+        self.channel.set_unread_limit(messages::UNREAD_REQUESTS);
         let Some(idle) = self.server.idle.filter(|_| has_served) else {
             return messages::receive(self.channel).map(Some);
         };
@@ -247,11 +248,12 @@ impl Session<'_> {
         })
     }
 
-    /// Memory for a job that takes `bytes`, once it is there.
-    fn memory(&self, bytes: u64) -> Result<Option<Promise>, Refusal> {
-        let Some(budget) = &self.server.budget else { return Ok(None) };
+    /// Memory for a job that takes `bytes`, once it is there. In a job both sides may send much before either reads.
+    fn memory(&mut self, bytes: u64) -> Result<Option<Promise>, Refusal> {
         let busy = || Refusal::new(AbortReason::Busy, "this server has no memory left for the job: try again later");
-        budget.promise(bytes).map(Some).ok_or_else(busy)
+        let promise = self.server.budget.as_ref().map(|budget| budget.promise(bytes).ok_or_else(busy)).transpose()?;
+        self.channel.set_unread_limit(MOST_UNREAD);
+        Ok(promise)
     }
 
     fn dealer(&self) -> Result<Connect, Refusal> {

@@ -1,6 +1,6 @@
 //! Sessions: greeting as in the other suites, then `describe`, `prepare` and `infer` in any number.
 
-use privet_channel::{AbortReason, Channel};
+use privet_channel::{AbortReason, Channel, MOST_UNREAD};
 use privet_paillier::PublicKey;
 use privet_program::{Program, Weights};
 use serde::{Deserialize, Serialize};
@@ -272,7 +272,12 @@ impl Server {
         self.guard.check(&caller, &Config::default().mode())?;
         let mut prepared: Option<(Plan, ModelSide)> = None;
         loop {
-            match messages::receive(channel)? {
+            channel.set_unread_limit(messages::UNREAD_REQUESTS);
+            let next = messages::receive(channel)?;
+            if !matches!(next, Request::Stream) {
+                channel.set_unread_limit(MOST_UNREAD);
+            }
+            match next {
                 Request::Stream => {
                     channel.send(&self.public)?;
                     channel.flush()?;
