@@ -48,7 +48,7 @@ impl Plan {
         check_stateless(&program)?;
         Node::all(&program).try_for_each(check)?;
         let steps = steps(&program)?;
-        if let Some(index) = second_pooling(&program) {
+        if let Some(index) = second_pooling(&program, &steps) {
             let why = "its windows overlap those of another pooling of the same values, which would tell the client where \
                        each lies";
             return Err(refused(&program.operations()[index], why));
