@@ -1,8 +1,9 @@
 //go:build js
 
 // Command privet-ckks-web is the client of suite ckks in a browser, compiled to WebAssembly: it makes `privetCkks`, whose
-// functions return promises. `open(address, hash, light)` connects a WebSocket and plans the program, `prepare()` makes a key and
-// sends evaluation keys, `predict(sample)` takes a Float64Array and gives scores, `close()` ends the session.
+// functions return promises. `open(address, hash, light)` ends the session before, connects a WebSocket and plans the
+// program, `prepare()` makes a key and sends evaluation keys, `predict(sample)` takes a Float64Array and gives scores,
+// `close()` ends the session.
 //
 // The secret key stays in this module's memory. Its randomness is the browser's `crypto.getRandomValues`.
 package main
@@ -43,7 +44,8 @@ func main() {
 }
 
 func open(arguments []js.Value) (any, error) {
-	client = nil
+	// Its key goes, and the service keeps nothing for it. One that has broken off needs no farewell.
+	_, _ = closeSession(nil)
 	conn, err := dial(arguments[0].String(), patience)
 	if err != nil {
 		return nil, err

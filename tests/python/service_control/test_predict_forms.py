@@ -19,6 +19,8 @@ from tests.browser import flaws
 from tests.python.service_control.actors import Scene
 from tests.python.service_control.test_predict_page import look, predict, says
 
+from privet.suites.policy import make_policy
+
 __all__ = ["look"]
 
 pytestmark = [pytest.mark.browser, pytest.mark.go]
@@ -66,13 +68,15 @@ def plain(path: Path, sample: np.ndarray) -> np.ndarray:
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    """A folder whose `repository` has a model for a table, one for colours, two for a number."""
+    """A folder whose `repository` has models for a table, for colours and for a number, one of them
+    with light flooding."""
     repository = tmp_path / "repository"
     for name, shape, outputs, config in (
         ("credit", [4], 3, TABLE),
         ("colours", [3, 8, 8], 2, 'suites = ["ckks"]\ninput_range = [0, 1]\n'),
         ("price", [4], 1, 'suites = ["ckks"]\ninput_range = [0, 4]\n'),
         ("long", [120], 1, 'suites = ["ckks"]\ninput_range = [0, 4]\n'),
+        ("faint", [4], 1, 'suites = ["ckks"]\ninput_range = [0, 4]\nflooding = "light"\n'),
     ):
         linear(repository / name / "1", shape, outputs)
         (repository / name / "config.toml").write_text(config)
@@ -86,6 +90,8 @@ def test_a_table_has_a_field_for_each_feature_and_needs_no_mouse(
         await page.select_option("#model", "credit/1")
         names = await page.locator("#fields label").all_inner_texts()
         assert names == FEATURES
+        # A browser keeps on its disk what it may fill in again.
+        assert await page.locator("input:not([autocomplete=off])[type=number]").count() == 0
         assert not await page.is_visible("#pad")
         await says(page, "#description", "Credit")
         # From the first field on by Tab alone, past the row and to the button.
@@ -187,6 +193,38 @@ def test_arrow_keys_draw_and_a_narrow_screen_shows_all(look: Callable[..., None]
             for scheme in SCHEMES:
                 await page.emulate_media(color_scheme=scheme)
                 assert await flaws(page) == []
+
+    look(act)
+
+
+def test_light_flooding_is_accepted_for_the_prediction_that_is_asked_for(
+    look: Callable[..., None],
+) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
+        await page.select_option("#model", "faint/1")
+        await page.fill("#row", " ".join(map(str, ROW)))
+        await page.press("#row", "Enter")
+        await page.click("#predict")
+        await says(page, "#status", "light")
+        # The control: who ticks the box is served.
+        await page.check("#light")
+        await predict(page)
+        await page.uncheck("#light")
+        await page.click("#predict")
+        await says(page, "#status", "light")
+        assert await page.inner_text("#answer") == ""
+
+    look(act, settings={"accepts": make_policy(flooding="light")})
+
+
+def test_a_session_ends_when_another_model_is_asked(look: Callable[..., None]) -> None:
+    async def act(testbed: Scene, page: Page) -> None:
+        # A client may have two sessions of a model.
+        for turn, model in enumerate(("credit/1", "price/1") * 2 + ("credit/1",)):
+            await page.select_option("#model", model)
+            await page.fill("#row", f"{turn} 1 2 3")
+            await page.press("#row", "Enter")
+            await predict(page)
 
     look(act)
 

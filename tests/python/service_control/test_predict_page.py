@@ -9,8 +9,9 @@ import hashlib
 import json
 import logging
 import shutil
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -90,11 +91,18 @@ def look(folder: Path, key_folder: Path, program: Path) -> Callable[..., None]:
     """Opens the page as a client, and runs a test's coroutine on it. Whatever the page says on its
     console, errors of its content policy among it, fails the test."""
 
-    def run(act: Look, gate: Gate | None = None, **options: Any) -> None:
+    def run(
+        act: Look,
+        gate: Gate | None = None,
+        settings: Mapping[str, Any] = MappingProxyType({}),
+        **options: Any,
+    ) -> None:
         async def main() -> None:
             messages: list[str] = []
             compiler = Builder(folder / "programs")
-            async with scene(folder, key_folder, program, gate=gate, compiler=compiler) as testbed:
+            async with scene(
+                folder, key_folder, program, gate=gate, compiler=compiler, **settings
+            ) as testbed:
                 origin = f"https://{testbed.address}"
                 options["viewport"] = {"width": 1280, "height": 900}
                 async with browsing(origin, key_folder, "client", **options) as context:

@@ -27,7 +27,8 @@ export class Client {
   // Scores of a sample. A session is opened and keys are made where there are none; `tell(step, facts)` is called meanwhile.
   // Unless `light`, no service is asked that floods its results lightly.
   async predict(model, sample, light, tell) {
-    const kept = this.#session === model.name;
+    // What was accepted for a session before is not accepted for this sample.
+    const kept = this.#session?.model === model.name && (light || this.#session.statistical);
     if (!kept) await this.#open(model, light, tell);
     try {
       return await this.#call("predict", { sample });
@@ -42,9 +43,10 @@ export class Client {
 
   async #open(model, light, tell) {
     this.#session = null;
-    tell("plan", await this.#call("open", { address: model.address, hash: model.program, light }));
+    const facts = await this.#call("open", { address: model.address, hash: model.program, light });
+    tell("plan", facts);
     tell("keys", await this.#call("prepare"));
-    this.#session = model.name;
+    this.#session = { model: model.name, statistical: facts.statistical };
   }
 
   #call(call, given) {

@@ -105,7 +105,8 @@ function choose() {
   for (let place = 0; place < model.count; place += 1) {
     const name = model.features[place] ?? `number ${place + 1}`;
     const bounds = { min: -model.most, max: model.most, placeholder: `${low} to ${high}` };
-    const field = element("input", { type: "number", step: "any", required: "", ...bounds });
+    const kind = { type: "number", step: "any", required: "", autocomplete: "off" };
+    const field = element("input", { ...kind, ...bounds });
     at("fields").append(element("label", {}, name, field));
   }
 }
