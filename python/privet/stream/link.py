@@ -80,6 +80,11 @@ class Link:
         """Whether there is a connection."""
         return self._connection is not None and not self._connection.done()
 
+    @property
+    def unacknowledged(self) -> int:
+        """How many frames the peer may not have received."""
+        return len(self._outbox)
+
     async def send(self, kind: FrameKind, payload: bytes) -> int:
         """Sends a frame, now or over a later connection, and gives its number; waits while too much
         is on its way. Raises whatever ended the session."""

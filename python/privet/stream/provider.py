@@ -41,6 +41,9 @@ from privet.suites import STREAM, Guard
 
 MOST_SESSIONS = 64
 
+MOST_UNREAD = 1024
+"""Frames that a data provider may leave unread while requests of its are refused."""
+
 _log = logging.getLogger(__name__)
 
 
@@ -324,6 +327,8 @@ class ProviderSession:
         batch = self._stages.program.batch
         refusal = self._guard.count(self.caller.fingerprint, self.caller.name, batch)
         if refusal is not None:
+            if self.link.unacknowledged > MOST_UNREAD:
+                raise PeerMisbehaved("requests are refused, and nobody reads why")
             # The entry that it would have used up stays.
             self._last = frame.request
             self._announce_failure(frame.request, refusal[0])

@@ -10,6 +10,7 @@ import pytest
 from tests.python.stream import models
 
 from privet.compiler.compile import PRIVATE_FILE
+from privet.errors import PeerMisbehaved
 from privet.stream.cipher import PAILLIER
 from privet.stream.frames import Failed, FrameKind, Opened, TensorFrame
 from privet.stream.link import Patience
@@ -49,10 +50,13 @@ def stages(tmp_path: Path) -> Stages:
     return Stages(public, PAILLIER, (tmp_path / PRIVATE_FILE).read_bytes())
 
 
-def opened(stages: Stages, pool: SlowPool, folder: Path) -> ProviderSession:
+def opened(
+    stages: Stages, pool: SlowPool, folder: Path, answers: int | None = None
+) -> ProviderSession:
     """A session whose data provider has sent a key; nobody looks at it here."""
     rounds = LinearRounds(stages, cast("Any", pool), [1] * len(stages.rounds))
-    guard = Guard(make_policy(revealed_values=True), str(folder / "answers"))
+    policy = make_policy(revealed_values=True, answers_per_hour=answers)
+    guard = Guard(policy, str(folder / "answers"))
     session = ProviderSession(rounds, WINDOW, Caller("client", None), guard, Patience())
     session._on_frame(FrameKind.KEY, bytes(stages.key_bytes))
     return session
@@ -127,3 +131,32 @@ def test_a_request_given_up_in_a_round_does_not_begin_the_next(
 
     asyncio.run(run())
     assert wrong == []
+
+
+async def overdraw(session: ProviderSession, reads: bool) -> int:
+    """Opens requests beyond what the policy allows, 3,000 or until the session ends: how many
+    frames are kept for the data provider."""
+    kept = 0
+    try:
+        for number in range(1, 3001):
+            session._on_frame(FrameKind.OPEN, Opened(number, 0).to_bytes())
+            await asyncio.sleep(0)
+            kept = max(kept, session.link.unacknowledged)
+            if reads:
+                await session.link._acknowledge(session.link._next - 1)
+    except PeerMisbehaved:
+        return -kept
+    return kept
+
+
+def test_refusals_that_nobody_reads_do_not_pile_up(stages: Stages, tmp_path: Path) -> None:
+    async def run() -> None:
+        session = opened(stages, SlowPool(stages), tmp_path, answers=1)
+        assert -1100 < await overdraw(session, reads=False) < 0
+        await session.close()
+        # The control: who reads why requests are refused goes on.
+        session = opened(stages, SlowPool(stages), tmp_path, answers=1)
+        assert 0 < await overdraw(session, reads=True) < 10
+        await session.close()
+
+    asyncio.run(run())
