@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 
-use privet_audit::decoders::merging;
+use privet_audit::decoders::{self, dealt_plan, merging};
 use privet_bfv::{Parameters, Resharing, slots};
 use privet_channel::record::{self, Direction, Transcript};
 use privet_ot::{Demand, ProductCounts, Stock, TableCounts};
@@ -20,6 +20,7 @@ use privet_ring::{Field, Modulus};
 use privet_suites::policy::{Guard, Policy};
 use privet_suites::session::{Catalog, Client};
 use privet_suites::sharing::{self, Options, Plan, Rounds};
+use privet_suites::suite::SuitePlan;
 use privet_suites::{Silent, Store, registry, stream};
 
 const PUBLIC: &[u8] = include_bytes!("../../suites/tests/fixtures/choice/program.json");
@@ -58,29 +59,36 @@ fn keep(decoder: &str, name: &str, bytes: &[u8]) -> Result<(), Failure> {
     Ok(fs::write(folder.join(name), bytes)?)
 }
 
-/// What one side of a link sent, as the decoders of sessions take it. A message of more than 65,535 bytes ends it.
 fn keep_link(decoder: &str, name: &str, link: &Mutex<Transcript>, from: Direction) -> Result<(), Failure> {
+    keep(decoder, name, &sent(link, from)?)
+}
+
+/// What one side of a link sent, as the decoders of sessions take it.
+fn sent(link: &Mutex<Transcript>, from: Direction) -> Result<Vec<u8>, Failure> {
     let transcript = link.lock().map_err(|_| "a party panicked")?;
     let mut bytes = Vec::new();
     for payload in transcript.payloads(from) {
-        let Ok(length) = u16::try_from(payload.len()) else { break };
-        bytes.extend(length.to_le_bytes());
+        bytes.push(1);
+        bytes.extend(u32::try_from(payload.len())?.to_le_bytes());
         bytes.extend(payload);
     }
-    keep(decoder, name, &bytes)
+    Ok(bytes)
 }
 
 fn encrypted(prg: &mut Prg) -> Result<(), Failure> {
     let parameters = Parameters::choose(20, 8, 16, 4096, Resharing::Approximate)?;
-    let key = privet_bfv::SecretKey::generate(&parameters, prg);
-    // A fresh seed is 16 bytes; the rest is long and uniform, and a part of it will do.
-    keep("bfv", "key", &key.public_key(prg)[..4096])?;
-    let key = privet_bfv::SecretKey::generate(merging(), prg);
-    keep("bfv-merging", "key", &key.public_key(prg)[merging().ciphertext_bytes()..][..4096])?;
+    keep_part("bfv", 0, &privet_bfv::SecretKey::generate(&parameters, prg).public_key(prg))?;
+    let key = privet_bfv::SecretKey::generate(merging(), prg).public_key(prg);
+    keep_part("bfv-merging", merging().ciphertext_bytes(), &key)?;
     let field = Field::over(Modulus::new(24)).ok_or("a field")?;
     let parameters = slots::Parameters::choose(field.prime(), 16, 1, 1)?;
-    let key = slots::SecretKey::generate(&parameters, prg);
-    keep("bfv-slots", "key", &key.public_key(prg)[..4096])
+    keep_part("bfv-slots", 0, &slots::SecretKey::generate(&parameters, prg).public_key(prg))
+}
+
+/// Some of a key's bytes behind their place: a key is long and uniform, and a part of it will do.
+fn keep_part(decoder: &str, place: usize, key: &[u8]) -> Result<(), Failure> {
+    let place_bytes = &u32::try_from(place)?.to_be_bytes()[1..];
+    keep(decoder, "key", &[place_bytes, &key[place..][..4096]].concat())
 }
 
 /// Sessions of suites `gmw` and `fss`, with and without a dealer.
@@ -101,26 +109,47 @@ fn sessions() -> Result<(), Failure> {
     });
     let server = registry::server(catalog, Store::open(server_folder.path())?, Policy::unrestricted())?
         .with_dealer(connect.clone());
-    for options in [Options::from(Rounds::Linear), Options::dealt().last().ok_or("an option")?] {
-        let plan = Plan::new(Program::parse(PUBLIC)?, options)?;
+    let plans: [(_, Box<dyn SuitePlan>); 3] = [
+        ("gmw", Box::new(Plan::new(Program::parse(PUBLIC)?, Options::from(Rounds::Linear))?)),
+        ("fss", dealt_plan(false)),
+        ("fss-malicious", dealt_plan(true)),
+    ];
+    for (mode, (name, plan)) in plans.iter().enumerate() {
         let (near, far, transcript) = record::pair();
         thread::scope(|scope| -> Result<(), Failure> {
             scope.spawn(|| server.serve(far, &mut Silent, &mut |_| ()));
             let mut client = Client::new(near, Store::open(client_folder.path())?)?.with_dealer(connect.clone());
             client.describe(None, None)?;
-            let (id, _) = client.prepare(&plan, &mut Silent)?;
+            let (id, _) = client.prepare(&**plan, &mut Silent)?;
             let len = plan.program().value(plan.program().inputs()[0].value).len();
-            client.infer(&plan, &id, &[vec![1; len]], &mut Silent)?;
+            client.infer(&**plan, &id, &[vec![1; len]], &mut Silent)?;
             Ok(client.close()?)
         })?;
-        let name = options.name().replace(' ', "-");
-        keep_link("server", &name, &transcript, Direction::FirstToSecond)?;
-        keep_link("client", &name, &transcript, Direction::SecondToFirst)?;
-    }
-    for (index, link) in links.lock().map_err(|_| "a party panicked")?.iter().enumerate() {
-        keep_link("dealer", &format!("party-{index}"), link, Direction::FirstToSecond)?;
+        let links = std::mem::take(&mut *links.lock().map_err(|_| "a party panicked")?);
+        let [client, server] = [Direction::FirstToSecond, Direction::SecondToFirst].map(|from| sent(&transcript, from));
+        let (client, server) = (client?, server?);
+        if links.is_empty() {
+            keep("client", name, &server)?;
+            keep("server", name, &beside(&client, &[])?)?;
+        }
+        for (index, link) in links.iter().enumerate() {
+            keep_link("dealer", &format!("{name}-{index}"), link, Direction::FirstToSecond)?;
+            let from_dealer = sent(link, Direction::SecondToFirst)?;
+            let to_client = [&[u8::try_from(mode - 1)?][..], &beside(&server, &from_dealer)?].concat();
+            // What the dealer told one party does not do for the other.
+            for (decoder, bytes) in [("dealt", to_client), ("server", beside(&client, &from_dealer)?)] {
+                if decoders::named(decoder).is_some_and(|decoder| (decoder.run)(&bytes)) {
+                    keep(decoder, name, &bytes)?;
+                }
+            }
+        }
     }
     Ok(())
+}
+
+/// What a party and the dealer send, as decoders take both.
+fn beside(from_peer: &[u8], from_dealer: &[u8]) -> Result<Vec<u8>, Failure> {
+    Ok([&u32::try_from(from_peer.len())?.to_le_bytes()[..3], from_peer, from_dealer].concat())
 }
 
 fn streamed() -> Result<(), Failure> {
@@ -130,10 +159,14 @@ fn streamed() -> Result<(), Failure> {
     let (near, far, transcript) = record::pair();
     thread::scope(|scope| -> Result<(), Failure> {
         scope.spawn(|| server.serve(None, None, far, &mut Silent, &mut |_| ()));
+        let plan = stream::Plan::new(Program::parse(PUBLIC)?, stream::Cipher::Bfv)?;
+        let len = plan.program().value(plan.program().inputs()[0].value).len();
         let mut client = stream::Client::new(near)?;
         client.describe(None)?;
+        client.prepare(&plan, &mut Silent)?;
+        client.infer(&plan, &[vec![1; len]], &mut Silent)?;
         Ok(client.close()?)
     })?;
-    keep_link("stream", "describe", &transcript, Direction::FirstToSecond)?;
-    Ok(())
+    keep_link("stream", "bfv", &transcript, Direction::FirstToSecond)?;
+    keep_link("stream-client", "bfv", &transcript, Direction::SecondToFirst)
 }

@@ -50,6 +50,9 @@ fn no_decoder_panics_or_hangs_on_the_corpus_or_near_it() {
     for decoder in &DECODERS {
         let mut entries = corpus(decoder.name);
         assert!(!entries.is_empty(), "the corpus of {} is empty", decoder.name);
+        for (index, bytes) in entries.iter().enumerate() {
+            assert!((decoder.run)(bytes), "{} refuses entry {index} of its corpus: write it anew", decoder.name);
+        }
         entries.push(Vec::new());
         let mutations: Vec<Vec<u8>> = (0..rounds()).map(|_| mutated(&entries, &mut prg)).collect();
         let start = Instant::now();

@@ -29,6 +29,7 @@ mod link;
 mod memory;
 mod peer;
 pub mod record;
+pub mod replay;
 mod role;
 mod shape;
 mod socket;

@@ -12,4 +12,6 @@ static DECODER: LazyLock<&Decoder> = LazyLock::new(|| {
     decoders::named(&name).expect("there is such a decoder")
 });
 
-fuzz_target!(|bytes: &[u8]| (DECODER.run)(bytes));
+fuzz_target!(|bytes: &[u8]| {
+    (DECODER.run)(bytes);
+});
