@@ -51,38 +51,42 @@ def dense(sparse: onnx.SparseTensorProto) -> Array:
     """A sparse initialiser as an array; raises `InvalidModel` if it does not fit itself."""
     name, shape = sparse.values.name, tuple(sparse.dims)
     try:
-        _bound(shape)
+        _check_size(shape)
         values = onnx.numpy_helper.to_array(sparse.values)
-        places = onnx.numpy_helper.to_array(sparse.indices)
-        flat = places if places.ndim == 1 else np.ravel_multi_index(tuple(places.T), shape)
+        indices = onnx.numpy_helper.to_array(sparse.indices)
+        flat_indices = (
+            indices if indices.ndim == 1 else np.ravel_multi_index(tuple(indices.T), shape)
+        )
         array = np.zeros(math.prod(shape), values.dtype)
-        array[flat] = values
+        array[flat_indices] = values
     except (ValueError, IndexError, TypeError) as error:
         raise InvalidModel(f"sparse initialiser {name}: {error}") from error
     return array.reshape(shape)
 
 
-def _bound(shape: Sequence[int]) -> None:
+def _check_size(shape: Sequence[int]) -> None:
     if min(shape, default=0) < 0 or math.prod(shape) > MAX_SAMPLE:
         raise ValueError(f"shape {list(shape)} has more than {MAX_SAMPLE} elements")
 
 
-def _bound_result(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> None:
+def _check_result_size(node: onnx.NodeProto, inputs: Sequence[Array | None]) -> None:
     """Raises `ValueError` where a small node would make a huge constant."""
     arrays = [operand for operand in inputs if operand is not None]
     match node.op_type:
         case "ConstantOfShape":
-            _bound([int(size) for size in arrays[0].ravel()])
+            _check_size([int(size) for size in arrays[0].ravel()])
         case "Expand":
-            _bound(np.broadcast_shapes(arrays[0].shape, tuple(map(int, arrays[1].ravel()))))
+            _check_size(np.broadcast_shapes(arrays[0].shape, tuple(map(int, arrays[1].ravel()))))
         case "Tile":
-            counts = map(int, arrays[1].ravel())
-            _bound([size * count for size, count in zip(arrays[0].shape, counts, strict=False)])
+            repeats = map(int, arrays[1].ravel())
+            _check_size(
+                [size * count for size, count in zip(arrays[0].shape, repeats, strict=False)]
+            )
         case "Range":
             start, limit, delta = (float(operand.ravel()[0]) for operand in arrays)
-            _bound([max(math.ceil((limit - start) / delta), 0)] if delta else [])
+            _check_size([max(math.ceil((limit - start) / delta), 0)] if delta else [])
         case "Add" | "Sub" | "Mul" | "Div" | "Where" | "Pow" | "Equal" | "Less" | "Greater":
-            _bound(np.broadcast_shapes(*(operand.shape for operand in arrays)))
+            _check_size(np.broadcast_shapes(*(operand.shape for operand in arrays)))
 
 
 def fold(
@@ -93,7 +97,7 @@ def fold(
     Raises whatever the reference evaluator raises on an operator it does not know, and `TypeError`
     on a result that is not a tensor.
     """
-    _bound_result(node, inputs)
+    _check_result_size(node, inputs)
     feeds = {
         name: array
         for name, array in zip(node.input, inputs, strict=True)
@@ -121,9 +125,9 @@ def holds_rows(type: int, rows: int) -> bool:
     if type == onnx.TensorProto.STRING:
         return False
     # Of numbers that a type does not hold, the first is odd or too large.
-    last = np.array([rows - 1, max(rows - 2, 0)], np.int64)
+    largest_ids = np.array([rows - 1, max(rows - 2, 0)], np.int64)
     try:
         dtype = onnx.helper.tensor_dtype_to_np_dtype(type)
-        return np.array_equal(last.astype(dtype).astype(np.int64), last)
+        return np.array_equal(largest_ids.astype(dtype).astype(np.int64), largest_ids)
     except (KeyError, TypeError, ValueError):
         return False

@@ -52,7 +52,7 @@ class Leaf:
     values: Mapping[int, float]
 
 
-Way = list[tuple[int, Branch, bool]]
+Path = list[tuple[int, Branch, bool]]
 """The way to a node from the root: each branch's first test, the branch, and whether it is true."""
 
 
@@ -65,92 +65,94 @@ class Tree:
 
     tests: list[Test] = field(default_factory=list)
     branches: list[int] = field(default_factory=list)
-    leaves: list[tuple[Leaf, Way, int]] = field(default_factory=list)
+    leaves: list[tuple[Leaf, Path, int]] = field(default_factory=list)
 
     @property
     def depth(self) -> int:
-        return max(len(way) for _, way, _ in self.leaves)
+        return max(len(path) for _, path, _ in self.leaves)
 
 
-def walk(root: object, node: Callable[[object], Branch | Leaf]) -> Tree:
+def walk(root: object, read_node: Callable[[object], Branch | Leaf]) -> Tree:
     """The tree below `root`; what several ways lead to stands at the end of each.
 
     Raises `ValueError` if a way leads back, or nodes stand at too many ends.
     """
     tree, visited = Tree(), set()
-    stack: list[tuple[object, Way, int]] = [(root, [], 0)]
-    copied = 0
+    stack: list[tuple[object, Path, int]] = [(root, [], 0)]
+    copies = 0
     while stack:
-        key, way, place = stack.pop()
-        copied += len(way) if key in visited else 0
+        key, path, place = stack.pop()
+        copies += len(path) if key in visited else 0
         visited.add(key)
-        if len(way) >= len(visited):
+        if len(path) >= len(visited):
             raise ValueError(f"a way leads back to node {key}")
-        if copied > MOST_COPIES * DEEPEST * (len(visited) + 1):
+        if copies > MOST_COPIES * DEEPEST * (len(visited) + 1):
             raise ValueError(f"too many ways lead to node {key}")
-        branch, level = node(key), 1 << len(way)
-        if isinstance(branch, Leaf):
-            tree.leaves.append((branch, way, place))
+        node, level_size = read_node(key), 1 << len(path)
+        if isinstance(node, Leaf):
+            tree.leaves.append((node, path, place))
             continue
         first = len(tree.tests)
-        tree.tests.extend(branch.tests)
-        tree.branches.append(level - 1 + place)
-        stack.append((branch.false, [*way, (first, branch, False)], place + level))
-        stack.append((branch.true, [*way, (first, branch, True)], place))
+        tree.tests.extend(node.tests)
+        tree.branches.append(level_size - 1 + place)
+        stack.append((node.false, [*path, (first, node, False)], place + level_size))
+        stack.append((node.true, [*path, (first, node, True)], place))
     return tree
 
 
 def ensemble(trees: Sequence[Tree], base: Array) -> Trees:
     """The trees in the cheaper form; targets are those of `base`."""
     depth = max(max(tree.depth for tree in trees), 1)
-    nodes, leaves = _padded(trees)
+    nodes, leaves = _padded_sizes(trees)
     blocks = -(-nodes * leaves // BLOCK_WEIGHTS)
-    simple = all(len(tree.tests) == len(tree.branches) for tree in trees)
-    if simple and depth <= DEEPEST and 1 << depth <= nodes + leaves // 4 + blocks * BLOCK:
-        return _complete(trees, depth, base)
-    return _any_shape(trees, nodes, leaves, base)
+    has_single_tests = all(len(tree.tests) == len(tree.branches) for tree in trees)
+    if has_single_tests and depth <= DEEPEST and 1 << depth <= nodes + leaves // 4 + blocks * BLOCK:
+        return _complete_trees(trees, depth, base)
+    return _path_trees(trees, nodes, leaves, base)
 
 
-def _padded(trees: Sequence[Tree]) -> tuple[int, int]:
-    largest = (max(len(t.tests) for t in trees), max(len(t.leaves) for t in trees))
-    nodes, leaves = (-(-max(count, 1) // PADDING) * PADDING for count in largest)
+def _padded_sizes(trees: Sequence[Tree]) -> tuple[int, int]:
+    counts = (max(len(t.tests) for t in trees), max(len(t.leaves) for t in trees))
+    nodes, leaves = (-(-max(count, 1) // PADDING) * PADDING for count in counts)
     return nodes, leaves
 
 
-def _nodes(trees: Sequence[Tree], count: int) -> tuple[Array, Array, Array]:
+def _empty_nodes(trees: Sequence[Tree], count: int) -> tuple[Array, Array, Array]:
     """Features, thresholds and strictness of no nodes yet."""
     shape = (len(trees), count)
     return np.full(shape, -1, dtype=np.int64), np.zeros(shape), np.zeros(shape, dtype=bool)
 
 
-def _place(nodes: Sequence[Array], tree: int, places: Sequence[int], tests: Sequence[Test]) -> None:
+def _set_nodes(
+    nodes: Sequence[Array], tree: int, places: Sequence[int], tests: Sequence[Test]
+) -> None:
     for array, name in zip(nodes, ("feature", "threshold", "strict"), strict=True):
         array[tree, places] = [getattr(test, name) for test in tests]
 
 
-def _complete(trees: Sequence[Tree], depth: int, base: Array) -> Trees:
-    nodes = _nodes(trees, (1 << depth) - 1)
+def _complete_trees(trees: Sequence[Tree], depth: int, base: Array) -> Trees:
+    nodes = _empty_nodes(trees, (1 << depth) - 1)
     values = np.zeros((len(trees), 1 << depth, len(base)))
     for t, tree in enumerate(trees):
-        _place(nodes, t, tree.branches, tree.tests)
-        for leaf, way, place in tree.leaves:
+        _set_nodes(nodes, t, tree.branches, tree.tests)
+        for leaf, path, place in tree.leaves:
             for target, value in leaf.values.items():
-                values[t, place :: 1 << len(way), target] += value
+                values[t, place :: 1 << len(path), target] += value
     return Trees(*nodes, values, base, depth=depth)
 
 
-def _any_shape(trees: Sequence[Tree], count: int, leaves: int, base: Array) -> Trees:
-    nodes = _nodes(trees, count)
+def _path_trees(trees: Sequence[Tree], count: int, leaves: int, base: Array) -> Trees:
+    nodes = _empty_nodes(trees, count)
     values = np.zeros((len(trees), leaves, len(base)))
     paths = np.zeros((len(trees), leaves, count), dtype=np.int8)
     offsets = np.ones((len(trees), leaves), dtype=np.int64)  # a leaf that pads is never reached
     for t, tree in enumerate(trees):
-        _place(nodes, t, range(len(tree.tests)), tree.tests)
-        for at, (leaf, way, _) in enumerate(tree.leaves):
-            offsets[t, at] = sum(is_true for _, _, is_true in way)
-            for first, branch, is_true in way:
+        _set_nodes(nodes, t, range(len(tree.tests)), tree.tests)
+        for index, (leaf, path, _) in enumerate(tree.leaves):
+            offsets[t, index] = sum(is_true for _, _, is_true in path)
+            for first, branch, is_true in path:
                 for i, test in enumerate(branch.tests):
-                    paths[t, at, first + i] += -test.times if is_true else test.times
+                    paths[t, index, first + i] += -test.times if is_true else test.times
             for target, value in leaf.values.items():
-                values[t, at, target] += value
+                values[t, index, target] += value
     return Trees(*nodes, values, base, paths=paths, offsets=offsets)

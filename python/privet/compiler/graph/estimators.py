@@ -18,10 +18,10 @@ ROUNDED = "a cast rounds what it reads to integers"
 
 @dataclass(frozen=True)
 class _Estimator:
-    """`shows` tells a node that nothing else has; problems of `operators` are the estimator's."""
+    """`matches` tells a node that nothing else has; problems of `operators` are the estimator's."""
 
     name: str
-    shows: Callable[[onnx.NodeProto], bool]
+    matches: Callable[[onnx.NodeProto], bool]
     operators: Collection[str]
     why: str
     instead: str
@@ -46,16 +46,20 @@ _ESTIMATORS = (
 )
 
 
-def of_estimators(nodes: Sequence[onnx.NodeProto], problems: Sequence[Problem]) -> list[Problem]:
+def group_by_estimator(
+    nodes: Sequence[onnx.NodeProto], problems: Sequence[Problem]
+) -> list[Problem]:
     """The problems, with one for each such estimator in place of those of its operators."""
-    left, estimator_problems = list(problems), []
+    other_problems, estimator_problems = list(problems), []
     for estimator in _ESTIMATORS:
-        node = next(filter(estimator.shows, nodes), None)
+        node = next(filter(estimator.matches, nodes), None)
         if node is not None:
             name = node.name or node.output[0]
             estimator_problems.append(
                 Problem(name, estimator.name, estimator.why, estimator.instead)
             )
-            left = [problem for problem in left if problem.operator not in estimator.operators]
-            left = [problem for problem in left if problem.why != ROUNDED]
-    return estimator_problems + left
+            other_problems = [
+                problem for problem in other_problems if problem.operator not in estimator.operators
+            ]
+            other_problems = [problem for problem in other_problems if problem.why != ROUNDED]
+    return estimator_problems + other_problems

@@ -77,16 +77,16 @@ class Front:
 
     def examples(self, name: str) -> list[Any]:
         """The texts or whole numbers that steps know of an input, in order: categories and keys."""
-        reached, distinct = {name}, dict[Any, None]()
+        tensors, examples = {name}, dict[Any, None]()
         for node in self.steps.nodes:
-            if not reached.intersection(node.inputs):
+            if not tensors.intersection(node.inputs):
                 continue
             if node.op in MOVES:
-                reached.update(node.outputs)
+                tensors.update(node.outputs)
             for key, values in node.attributes.items():
                 if key in ("cats_strings", "cats_int64s", "keys_strings", "keys_int64s"):
-                    distinct |= dict.fromkeys(values)
-        return list(distinct)
+                    examples |= dict.fromkeys(values)
+        return list(examples)
 
 
 def check_front(front: Front, inputs: tuple[str, ...]) -> Iterator[tuple[str, str]]:

@@ -75,18 +75,18 @@ class Function:
         degrees: list[int | None] = [1]
         for step in self.steps:
             operand_degrees = [degrees[index] for index in step.operands]
-            present = [degree for degree in operand_degrees if degree is not None]
-            if step.name in SMOOTH or len(present) < len(operand_degrees):
+            known_degrees = [degree for degree in operand_degrees if degree is not None]
+            if step.name in SMOOTH or len(known_degrees) < len(operand_degrees):
                 degrees.append(None)
             else:
-                degrees.append(sum(present) if step.name == "mul" else max(present))
+                degrees.append(sum(known_degrees) if step.name == "mul" else max(known_degrees))
         return degrees[-1]
 
     def after(self, inner: Function) -> Function:
         """The function that maps x to this one's value at `inner(x)`."""
-        base = len(inner.steps)
+        offset = len(inner.steps)
         tail = (
-            replace(step, operands=tuple(index + base for index in step.operands))
+            replace(step, operands=tuple(index + offset for index in step.operands))
             for step in self.steps
         )
         return Function((*inner.steps, *tail))
@@ -99,28 +99,28 @@ def chain(*names: str) -> Function:
 
 def combine(name: str, *operands: Function, constant: float = 0.0) -> Function:
     """One step on the values of functions of the same argument; what they share is kept once."""
-    joined = _Joined()
-    places = tuple(joined.place(operand) for operand in operands)
-    joined.append(Step(name, places, constant))
-    return joined.function()
+    steps = _StepList()
+    results = tuple(steps.add(operand) for operand in operands)
+    steps.append(Step(name, results, constant))
+    return steps.function()
 
 
-class _Joined:
+class _StepList:
     """Steps of several functions, each once."""
 
     def __init__(self) -> None:
         self.steps: list[Step] = []
         self._known: dict[Step, int] = {}
 
-    def place(self, function: Function, argument: int = 0) -> int:
+    def add(self, function: Function, argument: int = 0) -> int:
         """Takes in a function of the result at `argument`; where its own result is."""
-        places = [argument]
+        results = [argument]
         for step in function.steps:
-            new_step = replace(step, operands=tuple(places[index] for index in step.operands))
+            new_step = replace(step, operands=tuple(results[index] for index in step.operands))
             if new_step not in self._known:
                 self._known[new_step] = self.append(new_step)
-            places.append(self._known[new_step])
-        return places[-1]
+            results.append(self._known[new_step])
+        return results[-1]
 
     def append(self, step: Step) -> int:
         self.steps.append(step)

@@ -15,7 +15,7 @@ from privet.compiler.graph.head import Head
 from privet.compiler.graph.operations import Arithmetic, Context, Operation, Shape
 from privet.compiler.graph.shapes import infer_shape
 
-Held = TypeVar("Held")
+TensorT = TypeVar("TensorT")
 
 
 @dataclass(frozen=True)
@@ -118,9 +118,9 @@ class Graph:
     @property
     def state(self) -> dict[str, tuple[int, int]]:
         """The values that each tensor of state has before and after an inference, by name."""
-        ends = {output.name: output.value for output in self.outputs}
+        output_values = {output.name: output.value for output in self.outputs}
         return {
-            entry.name: (entry.value, ends[entry.state])
+            entry.name: (entry.value, output_values[entry.state])
             for entry in self.inputs
             if entry.state is not None
         }
@@ -136,16 +136,16 @@ class Graph:
         return counts
 
     def evaluate(
-        self, given: Mapping[int, Held], compute: Callable[[Node, list[Held]], Held]
-    ) -> list[Held]:
+        self, given: Mapping[int, TensorT], compute: Callable[[Node, list[TensorT]], TensorT]
+    ) -> list[TensorT]:
         """What the outputs hold, where values of `given` are known and `compute` makes the others;
         each is dropped after its last use."""
-        left, results = self.uses(), dict(given)
+        remaining_uses, results = self.uses(), dict(given)
         for node in self.nodes:
             results[node.output] = compute(node, [results[id] for id in node.inputs])
             for id in node.inputs:
-                left[id] -= 1
-                if not left[id]:
+                remaining_uses[id] -= 1
+                if not remaining_uses[id]:
                     results.pop(id, None)
         return [results[output.value] for output in self.outputs]
 
@@ -155,14 +155,14 @@ class Graph:
 
     def context(self, node: Node, ring_bits: int, arithmetic: Arithmetic | None = None) -> Context:
         """What the operation of a node of an integer graph has to know of its place."""
-        before = tuple(self.values[id].shape for id in node.inputs)
-        first, after = self.values[node.inputs[0]], self.values[node.output]
+        input_shapes = tuple(self.values[id].shape for id in node.inputs)
+        first, output = self.values[node.inputs[0]], self.values[node.output]
         repeats = len(set(node.inputs)) == 1
         return Context(
-            before,
-            after.shape,
+            input_shapes,
+            output.shape,
             first.scale,
-            after.scale,
+            output.scale,
             ring_bits,
             repeats,
             arithmetic or Arithmetic(),

@@ -102,8 +102,8 @@ def plain(array: Array) -> Array:
     if array.dtype.kind in "OS":
         entries = [e.decode() if isinstance(e, bytes) else str(e) for e in array.ravel().tolist()]
         return np.array(entries, dtype=np.str_).reshape(array.shape)
-    wide = {"f": np.float64, "i": np.int64, "u": np.int64}.get(array.dtype.kind)
-    return array if wide is None else array.astype(wide)
+    dtype = {"f": np.float64, "i": np.int64, "u": np.int64}.get(array.dtype.kind)
+    return array if dtype is None else array.astype(dtype)
 
 
 def text_array(texts: Sequence[str]) -> Array:
@@ -154,14 +154,14 @@ def check_head(
         place = f"node {', '.join(node.outputs)} of {title}"
         if node.op not in operators:
             yield place, f"operator {node.op!r} is not one that clients compute"
-        yield from ((place, why) for why in _wiring(node, names))
+        yield from ((place, why) for why in _name_problems(node, names))
         names.update(node.outputs)
     missing = [name for name in head.outputs if name not in names]
     if missing or not head.outputs or len(set(head.outputs)) < len(head.outputs):
         yield title, f"outputs {', '.join(missing) or 'that are missing or the same'}"
 
 
-def _wiring(node: HeadNode, names: Collection[str]) -> Iterator[str]:
+def _name_problems(node: HeadNode, names: Collection[str]) -> Iterator[str]:
     if not node.inputs or not node.outputs:
         yield "no inputs or no outputs"
     for name in node.inputs:

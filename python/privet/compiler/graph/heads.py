@@ -84,8 +84,8 @@ def cut(
     for node in nodes:
         if private.intersection(node.input) and node.op_type not in ("Shape", "Size"):
             private.update(node.output)
-    labels = _looked_up(nodes, private, tables)
-    weights = {id(candidate) for candidate in nodes if _looks_up(candidate, private)} - labels
+    labels = _label_look_ups(nodes, private, tables)
+    weights = {id(node) for node in nodes if _looks_up(node, private)} - labels
     tail = set(_tail(nodes, weights))
     visible = _revealed(nodes, private, outputs, labels)
     if scores:
@@ -94,37 +94,39 @@ def cut(
     if functions:
         beginnings -= {"Sigmoid"}
 
-    def at_clients(inner: Collection[int]) -> set[int]:
+    def head_nodes(private_nodes: Collection[int]) -> set[int]:
         head: set[int] = set()
         at_client: set[str] = set()
         decisions: set[str] = set()
         for node in nodes:
-            data = private.intersection(node.input)
+            private_inputs = private.intersection(node.input)
             if scores and node.op_type == _SCORES:
                 decisions.update(node.output)
-            begins = node.op_type in beginnings or id(node) in labels
-            begins |= id(node) in tail and node.op_type in _COMPARED
-            begins |= bool(data & decisions)
-            begins |= scores and id(node) in tail and node.op_type == "Cast" and not _to_float(node)
+            may_begin = node.op_type in beginnings or id(node) in labels
+            may_begin |= id(node) in tail and node.op_type in _COMPARED
+            may_begin |= bool(private_inputs & decisions)
+            may_begin |= (
+                scores and id(node) in tail and node.op_type == "Cast" and not _casts_to_float(node)
+            )
             if (
                 id(node) in weights
-                or id(node) in inner
-                or not data
+                or id(node) in private_nodes
+                or not private_inputs
                 or node.op_type not in OPERATORS
-                or not (begins or data & at_client)
+                or not (may_begin or private_inputs & at_client)
             ):
                 continue
-            if data <= at_client | visible:
+            if private_inputs <= at_client | visible:
                 head.add(id(node))
                 at_client.update(node.output)
         return head
 
-    inner: set[int] = set()
-    head = at_clients(inner)
-    while more := _read_inside(nodes, head):
+    private_nodes: set[int] = set()
+    head = head_nodes(private_nodes)
+    while nodes_inside := _read_inside(nodes, head):
         # What is computed privately for a node inside is revealed where it is an output.
-        inner |= more
-        head = at_clients(inner)
+        private_nodes |= nodes_inside
+        head = head_nodes(private_nodes)
     return Cut(set() if _is_last_step(nodes, head) else head, tail)
 
 
@@ -141,12 +143,12 @@ def _read_inside(nodes: Sequence[onnx.NodeProto], head: Collection[int]) -> set[
     return inside
 
 
-def _looked_up(
+def _label_look_ups(
     nodes: Sequence[onnx.NodeProto], private: Collection[str], tables: Collection[str]
 ) -> set[int]:
     """Nodes, by `id`, that take labels from a constant at the places of classes. A constant that
     is read at any other place, such as a table at ids of the input, is a weight."""
-    picks: set[int] = set()
+    look_ups: set[int] = set()
     places: set[str] = set()
     for node in nodes:
         if node.op_type in ("ArgMax", "ArgMin", "LabelEncoder", *_TRUTHS):
@@ -163,9 +165,9 @@ def _looked_up(
             and node.input[1] in places
             and node.input[0] not in tables
         ):
-            picks.add(id(node))
+            look_ups.add(id(node))
             places.update(node.output)
-    return picks
+    return look_ups
 
 
 def _looks_up(node: onnx.NodeProto, private: Collection[str]) -> bool:
@@ -177,27 +179,29 @@ def _revealed(
     nodes: Sequence[onnx.NodeProto],
     private: Collection[str],
     outputs: Collection[str],
-    looks_up: Collection[int],
+    label_look_ups: Collection[int],
 ) -> set[str]:
-    """Private tensors that whoever has the outputs can work out; nodes in `looks_up`, by `id`, take
-    labels of classes, constants at private places."""
+    """Private tensors that whoever has the outputs can work out; nodes in `label_look_ups`, by
+    `id`, take labels of classes, constants at private places."""
     labels: set[str] = set()
     for node in nodes:
-        makes = node.op_type in ("ArgMax", "ArgMin", "LabelEncoder") or id(node) in looks_up
-        if makes or (node.op_type in _KEEPS and node.input[0] in labels):
+        makes_labels = (
+            node.op_type in ("ArgMax", "ArgMin", "LabelEncoder") or id(node) in label_look_ups
+        )
+        if makes_labels or (node.op_type in _KEEPS and node.input[0] in labels):
             labels.update(node.output)
     revealed = set(outputs).intersection(private)
     for node in reversed(nodes):
-        data = [name for name in node.input if name in private]
+        private_inputs = [name for name in node.input if name in private]
         reveals = (
             node.op_type in INVERTIBLE
             or (node.op_type == "PairwiseCoupling" and _pairs(node) == 1)
-            or (node.op_type in ARITHMETIC and len(data) == 1)
-            or (node.op_type == "Cast" and (_to_float(node) or node.input[0] in labels))
-            or id(node) in looks_up
+            or (node.op_type in ARITHMETIC and len(private_inputs) == 1)
+            or (node.op_type == "Cast" and (_casts_to_float(node) or node.input[0] in labels))
+            or id(node) in label_look_ups
         )
         if reveals and revealed.intersection(node.output):
-            revealed.update(data)
+            revealed.update(private_inputs)
     return revealed
 
 
@@ -205,8 +209,8 @@ def _tail(nodes: Sequence[onnx.NodeProto], weights: Collection[int]) -> Iterator
     """Nodes that clients compute, and everything behind them, too; none of `weights`, by `id`."""
     server_reads: set[str] = set()
     for node in reversed(nodes):
-        computed = node.op_type in OPERATORS and id(node) not in weights
-        if computed and not server_reads.intersection(node.output):
+        is_at_client = node.op_type in OPERATORS and id(node) not in weights
+        if is_at_client and not server_reads.intersection(node.output):
             yield id(node)
         else:
             server_reads.update(node.input)
@@ -216,76 +220,85 @@ def _pairs(node: onnx.NodeProto) -> int:
     return next(len(a.floats) for a in node.attribute if a.name == "prob_a")
 
 
-def _to_float(node: onnx.NodeProto) -> bool:
+def _casts_to_float(node: onnx.NodeProto) -> bool:
     return any(a.name == "to" and a.i in FLOATS for a in node.attribute)
 
 
 def _is_last_step(nodes: Sequence[onnx.NodeProto], head: Collection[int]) -> bool:
     """Whether a head is only what an output itself can tell (`ClientStep`): one softmax."""
-    produced: set[str] = set()
+    head_outputs: set[str] = set()
     for node in nodes:
         if id(node) not in head:
             continue
-        through = node.op_type in ("Identity", "Dropout") or (
-            node.op_type == "Cast" and _to_float(node)
+        passes_through = node.op_type in ("Identity", "Dropout") or (
+            node.op_type == "Cast" and _casts_to_float(node)
         )
-        if not through and (node.op_type not in _LAST or produced.intersection(node.input)):
+        if not passes_through and (
+            node.op_type not in _LAST or head_outputs.intersection(node.input)
+        ):
             return False
-        produced.update(node.output)
+        head_outputs.update(node.output)
     return True
 
 
-def compare_scores(nodes: Sequence[onnx.NodeProto], parts: Cut) -> list[onnx.NodeProto]:
+def compare_scores(nodes: Sequence[onnx.NodeProto], model_cut: Cut) -> list[onnx.NodeProto]:
     """The nodes, with what a private ArgMax reads made simpler, but in the same order.
 
     So is what a private TopK reads whose values nobody does. A normalisation of each row keeps the
     order of its elements, a root that of all; and of `1 - sigmoid(z)` and
     `sigmoid(z)`, as exporters write two classes, the larger is that of `-z` and `z`.
     """
-    made_by = {name: node for node in nodes for name in node.output}
-    reads = {name for node in nodes for name in node.input}
+    producers = {name: node for node in nodes for name in node.output}
+    read_names = {name for node in nodes for name in node.input}
     new_nodes: list[onnx.NodeProto] = []
     for node in nodes:
-        if node.op_type == "TopK" and node.output[0] not in reads:
-            before = made_by.get(node.input[0])
-            while before is not None and before.op_type in ("Sqrt", "Identity"):
-                node = _reading(node, before.input[0], *node.input[1:])
-                before = made_by.get(before.input[0])
-        if node.op_type == "ArgMax" and id(node) not in parts.head:
-            before = made_by.get(node.input[0])
-            while before is not None and before.op_type in ("Normalizer", "Identity"):
-                node = _reading(node, before.input[0])
-                before = made_by.get(before.input[0])
-            logit = _two_classes(before, made_by)
-            if before is not None and logit is not None:
-                below, scores = f"{node.output[0]}_below", f"{node.output[0]}_scores"
+        if node.op_type == "TopK" and node.output[0] not in read_names:
+            producer = producers.get(node.input[0])
+            while producer is not None and producer.op_type in ("Sqrt", "Identity"):
+                node = _with_inputs(node, producer.input[0], *node.input[1:])
+                producer = producers.get(producer.input[0])
+        if node.op_type == "ArgMax" and id(node) not in model_cut.head:
+            producer = producers.get(node.input[0])
+            while producer is not None and producer.op_type in ("Normalizer", "Identity"):
+                node = _with_inputs(node, producer.input[0])
+                producer = producers.get(producer.input[0])
+            logit = _binary_logit(producer, producers)
+            if producer is not None and logit is not None:
+                negated, scores = f"{node.output[0]}_below", f"{node.output[0]}_scores"
                 node_name = node.name or node.output[0]
                 new_nodes += [
-                    onnx.helper.make_node("Neg", [logit], [below], name=node_name),
-                    _writing(_reading(before, below, logit), scores),
+                    onnx.helper.make_node("Neg", [logit], [negated], name=node_name),
+                    _with_output(_with_inputs(producer, negated, logit), scores),
                 ]
-                node = _reading(node, scores)
+                node = _with_inputs(node, scores)
         new_nodes.append(node)
     return new_nodes
 
 
-def _two_classes(concat: onnx.NodeProto | None, made_by: dict[str, onnx.NodeProto]) -> str | None:
+def _binary_logit(
+    concat: onnx.NodeProto | None, producers: dict[str, onnx.NodeProto]
+) -> str | None:
     """`z` of a Concat of `1 - sigmoid(z)` and `sigmoid(z)`."""
     if concat is None or concat.op_type != "Concat" or len(concat.input) != 2:
         return None
-    rest, chance = (made_by.get(name) for name in concat.input)
-    if rest is None or chance is None or chance.op_type != "Sigmoid" or rest.op_type != "Sub":
+    complement, probability = (producers.get(name) for name in concat.input)
+    if (
+        complement is None
+        or probability is None
+        or probability.op_type != "Sigmoid"
+        or complement.op_type != "Sub"
+    ):
         return None
-    return chance.input[0] if rest.input[1] == chance.output[0] else None
+    return probability.input[0] if complement.input[1] == probability.output[0] else None
 
 
-def _reading(node: onnx.NodeProto, *inputs: str) -> onnx.NodeProto:
+def _with_inputs(node: onnx.NodeProto, *inputs: str) -> onnx.NodeProto:
     copy = deepcopy(node)
     copy.input[:] = inputs
     return copy
 
 
-def _writing(node: onnx.NodeProto, output: str) -> onnx.NodeProto:
+def _with_output(node: onnx.NodeProto, output: str) -> onnx.NodeProto:
     node.output[:] = [output]
     return node
 
@@ -312,10 +325,10 @@ def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
             raise Misuse(f"reveal is 'label', and output {scores.name!r} has no axis of classes")
         nodes.append(onnx.helper.make_node("ArgMax", [scores.name], ["label"], axis=1, keepdims=0))
         labels = [onnx.helper.make_tensor_value_info("label", tensors.INT64, None)]
-    copies = [deepcopy(label) for label in labels]
+    label_outputs = [deepcopy(label) for label in labels]
     del graph.output[:]
-    graph.output.extend(copies)
-    graph.node.extend(needed(nodes, [label.name for label in copies])[0])
+    graph.output.extend(label_outputs)
+    graph.node.extend(needed(nodes, [label.name for label in label_outputs])[0])
     return copy
 
 
@@ -364,10 +377,10 @@ class HeadBuilder:
                         "the client would take numbers from it, and all of them would be published",
                         "Take labels (whole numbers or texts in one row), or end the model before",
                     )
-                self._constants[name] = _finite(operand)
+                self._constants[name] = _head_constant(operand)
             names.append(name)
-        step = HeadNode(node.op_type, tuple(names), tuple(node.output), attributes_of(node))
-        self._nodes.append(step)
+        head_node = HeadNode(node.op_type, tuple(names), tuple(node.output), attributes_of(node))
+        self._nodes.append(head_node)
 
     def reveal(self, name: str, operand: Private) -> str:
         """The name under which the client learns a private tensor."""
@@ -384,7 +397,7 @@ class HeadBuilder:
         """
         self._outputs.append(name)
         if isinstance(operand, np.ndarray):
-            self._constants[name] = _finite(operand)
+            self._constants[name] = _head_constant(operand)
         elif isinstance(operand, Private):
             source = self.reveal(name, operand)
             if source != name:
@@ -397,7 +410,7 @@ class HeadBuilder:
         return Head(self.opset, tuple(self._outputs), tuple(self._nodes), self._constants)
 
 
-def _finite(constant: Array) -> Array:
+def _head_constant(constant: Array) -> Array:
     """A constant as a head holds it; JSON has no infinities."""
     if constant.dtype.kind == "f" and not np.isfinite(constant).all():
         why = "the client would read a constant from the program that is not finite"
@@ -407,9 +420,9 @@ def _finite(constant: Array) -> Array:
 
 def are_labels(constant: Array) -> bool:
     """Whether a constant is a row of whole numbers or texts."""
-    in_a_row = constant.size == max(constant.shape, default=1)
-    whole = constant.dtype.kind in "biuSUO" or bool(np.all(constant == np.round(constant)))
-    return in_a_row and whole
+    is_row = constant.size == max(constant.shape, default=1)
+    is_whole = constant.dtype.kind in "biuSUO" or bool(np.all(constant == np.round(constant)))
+    return is_row and is_whole
 
 
 def attributes_of(node: onnx.NodeProto) -> dict[str, Any]:

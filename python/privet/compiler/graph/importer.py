@@ -19,7 +19,7 @@ import onnx
 from privet.compiler.graph import registry
 from privet.compiler.graph.constants import array_of, dense, fold, foldable, holds_rows
 from privet.compiler.graph.control_flow import CONTROL, MOST_NODES, needed, unroll
-from privet.compiler.graph.estimators import of_estimators
+from privet.compiler.graph.estimators import group_by_estimator
 from privet.compiler.graph.graph import Graph, GraphBuilder, Input, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, are_labels, compare_scores, cut
 from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resolve
@@ -37,17 +37,17 @@ from privet.compiler.graph.onnx_model import (
 from privet.compiler.graph.onnx_svm import COUPLING, expand_svm
 from privet.compiler.graph.onnx_trees import expand_trees
 from privet.compiler.graph.operand_kinds import (
-    CUT,
+    INTEGER_CAST,
     READS_ROWS,
     THROUGH_CLIENT_STEPS,
-    THROUGH_DEAD,
+    THROUGH_NEG_INF,
     are_integers,
-    is_cut,
+    is_cast_to_integer,
     read_privately,
     refuse_client_steps,
-    refuse_dead,
     refuse_integers,
-    shared_steps,
+    refuse_neg_inf,
+    shared_quantization,
 )
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.operators.selection import number_of
@@ -68,7 +68,7 @@ from privet.compiler.graph.state import last_rows, state_pairs
 from privet.compiler.graph.tree_scalers import fold_scalers
 from privet.errors import InvalidModel, Problem, UnsupportedModel
 
-Given = TypeVar("Given")
+OperandT = TypeVar("OperandT")
 
 FUSED = (
     "it is a fused operator of ONNX Runtime",
@@ -117,20 +117,20 @@ def import_model(
             f"the model uses opset {opset_of(model)}; opsets {OLDEST_OPSET} to {newest} are "
             f"supported: convert it with onnx.version_converter"
         )
-    bare = without_last_quantizations(expand_fused(model))
-    expanded = expand_svm(expand_trees(expand(fold_scalers(bare))))
-    expanded = bound_masks(expanded) if masks else expanded
+    standard_model = without_last_quantizations(expand_fused(model))
+    rewritten_model = expand_svm(expand_trees(expand(fold_scalers(standard_model))))
+    rewritten_model = bound_masks(rewritten_model) if masks else rewritten_model
     while True:
-        walk = _Walk(expanded, name, input_shapes, scores, functions)
+        walk = _Walk(rewritten_model, name, input_shapes, scores, functions)
         walk.run()
         if not any(id(node) in walk.unrolled for node in walk.nodes):
-            fused = fuse_log_softmax(expanded, walk.shapes_met())
-            if fused is expanded:
+            fused_model = fuse_log_softmax(rewritten_model, walk.private_shapes())
+            if fused_model is rewritten_model:
                 return walk.graph()
-            expanded = fused
+            rewritten_model = fused_model
             continue
         # What follows a body, and where the head begins, is seen once its nodes are the model's.
-        expanded = walk.plain()
+        rewritten_model = walk.unrolled_model()
 
 
 class _Walk:
@@ -170,40 +170,40 @@ class _Walk:
         self.head = HeadBuilder(self.opset)
         self.unrolled: dict[int, list[onnx.NodeProto]] = {}
         # How deep in bodies the walk is, and how many nodes the outermost one has become.
-        self.depth = self.in_loops = 0
+        self.depth = self.body_node_count = 0
         self.inner = read_privately(self.nodes)
 
     def run(self) -> None:
         """Looks at each input and node."""
         for entry in self.model.graph.input:
             if entry.name not in self.tensors:
-                self._input(entry)
-        self._nodes(self.nodes)
+                self._import_input(entry)
+        self._walk_over(self.nodes)
 
-    def _nodes(self, nodes: Iterable[onnx.NodeProto]) -> None:
+    def _walk_over(self, nodes: Iterable[onnx.NodeProto]) -> None:
         for index, node in enumerate(nodes):
             name = node.name or next((out for out in node.output if out), f"node {index}")
             try:
-                self._node(node, name)
+                self._import_node(node, name)
             except Unsupported as refusal:
                 instead = refusal.instead
                 if id(node) in self.cut.tail and not self.scores:
                     instead += (
                         ", or let the client compute it and see what it reads: --reveal scores"
                     )
-                self._problem(name, node.op_type, refusal.why, instead)
-                self._unknown(node)
+                self._report(name, node.op_type, refusal.why, instead)
+                self._declare_results(node)
 
-    def plain(self) -> onnx.ModelProto:
+    def unrolled_model(self) -> onnx.ModelProto:
         """The model with the nodes of bodies in place of what was unrolled."""
-        plain = without_nodes(self.model)
-        plain.graph.node.extend(self._plain(self.nodes))
-        return plain
+        copy = without_nodes(self.model)
+        copy.graph.node.extend(self._unrolled_nodes(self.nodes))
+        return copy
 
-    def _plain(self, nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
+    def _unrolled_nodes(self, nodes: Iterable[onnx.NodeProto]) -> Iterator[onnx.NodeProto]:
         for node in nodes:
             if id(node) in self.unrolled:
-                yield from self._plain(self.unrolled[id(node)])
+                yield from self._unrolled_nodes(self.unrolled[id(node)])
             else:
                 yield node
 
@@ -211,15 +211,15 @@ class _Walk:
         unrolled: list[onnx.NodeProto] = []
 
         def walk_over(nodes: Iterable[onnx.NodeProto]) -> None:
-            fresh = list(nodes)
-            unrolled.extend(fresh)
-            self.in_loops += len(fresh)
-            if self.in_loops > 2 * MOST_NODES:
+            body_nodes = list(nodes)
+            unrolled.extend(body_nodes)
+            self.body_node_count += len(body_nodes)
+            if self.body_node_count > 2 * MOST_NODES:
                 why = f"with what is inside, it runs to more than {2 * MOST_NODES} nodes"
                 raise Unsupported(why, "Export it unrolled")
-            self._nodes(fresh)
+            self._walk_over(body_nodes)
 
-        def known(name: str) -> Array | None:
+        def constant_of(name: str) -> Array | None:
             tensor = self.tensors.get(name)
             return tensor if isinstance(tensor, np.ndarray) else None
 
@@ -228,10 +228,10 @@ class _Walk:
             return tensor.shape if isinstance(tensor, Private | np.ndarray) else None
 
         if self.depth == 0:
-            self.in_loops = 0
+            self.body_node_count = 0
         self.depth += 1
         try:
-            unroll(node, known, shape_of, walk_over)
+            unroll(node, constant_of, shape_of, walk_over)
         except (ValueError, IndexError) as error:
             why = f"its bodies and inputs do not fit together ({error})"
             raise Unsupported(why, "Check the model with onnx.checker") from error
@@ -243,22 +243,24 @@ class _Walk:
         """What `run` found."""
         for output in self.model.graph.output:
             if output.name not in self.state.values():
-                self._output(output.name)
-        left = {name: self._left(name, output) for name, output in self.state.items()}
+                self._import_output(output.name)
+        state_values = {
+            name: self._state_after(name, output) for name, output in self.state.items()
+        }
         if self.problems:
-            raise UnsupportedModel(of_estimators(self.nodes, self.problems))
+            raise UnsupportedModel(group_by_estimator(self.nodes, self.problems))
         if not self.head.revealed:
             raise UnsupportedModel([Problem(*ALL_CONSTANT)])
         self.builder.head = self.head.build()
         # What a head makes has the kinds of its own steps.
-        kinds = self._kinds() if self.builder.head is None else {}
+        kinds = self._output_kinds() if self.builder.head is None else {}
         for tensor, (value, client) in self.head.revealed.items():
             self.builder.output(tensor, value, client, kinds.get(tensor, "real"))
-        for name, state_value in left.items():
+        for name, state_value in state_values.items():
             self.builder.output(self.state[name], state_value)
         return self.builder.build()
 
-    def _kinds(self) -> dict[str, str]:
+    def _output_kinds(self) -> dict[str, str]:
         """The outputs that are declared as whole numbers, or as true and false."""
         types = {
             output.name: output.type.tensor_type.elem_type for output in self.model.graph.output
@@ -270,13 +272,13 @@ class _Walk:
             if kind in WHOLE
         }
 
-    def _input(self, entry: onnx.ValueInfoProto) -> None:
+    def _import_input(self, entry: onnx.ValueInfoProto) -> None:
         kind = entry.type.tensor_type.elem_type
         if not entry.type.HasField("tensor_type") or kind not in FLOATS | WHOLE:
             type_name = entry.type.WhichOneof("value") or "unknown"
             if entry.type.HasField("tensor_type"):
                 type_name = type_title(kind)
-            self._problem(
+            self._report(
                 entry.name,
                 "graph input",
                 f"its type is {type_name}, and only numbers can be private",
@@ -285,12 +287,10 @@ class _Walk:
         shape = self.shapes.get(entry.name)
         if shape is not None and math.prod(shape) > MAX_SAMPLE:
             why = f"it has {math.prod(shape)} elements, more than {MAX_SAMPLE} for one sample"
-            self._problem(
-                entry.name, "graph input", why, "Give other input_shapes, or smaller ones"
-            )
+            self._report(entry.name, "graph input", why, "Give other input_shapes, or smaller ones")
             shape = None
-        is_new = kind in WHOLE and entry.name not in self.state
-        rows = table_rows(self.nodes, self.tensors, entry.name) if is_new else None
+        may_hold_ids = kind in WHOLE and entry.name not in self.state
+        rows = table_rows(self.nodes, self.tensors, entry.name) if may_hold_ids else None
         if shape is None:
             self.tensors[entry.name] = None
         elif rows is None:
@@ -308,49 +308,49 @@ class _Walk:
         id = self.builder.input(Input(name, 0, state=state, whole=integer), Value(shape, name))
         return Private(id, shape, integer=integer)
 
-    def _node(self, node: onnx.NodeProto, name: str) -> None:
+    def _import_node(self, node: onnx.NodeProto, name: str) -> None:
         missing = [tensor for tensor in node.input if tensor and tensor not in self.tensors]
         if missing:
             raise InvalidModel(f"{name} reads {missing[0]}, which nothing makes")
         inputs = [self.tensors[tensor] if tensor else None for tensor in node.input]
-        unknown = any(x is None and t for x, t in zip(inputs, node.input, strict=True))
+        has_unknown_input = any(x is None and t for x, t in zip(inputs, node.input, strict=True))
         if node.domain in DEFAULT_DOMAINS and node.op_type in CONTROL:
             self._unroll(node)
             return
-        if id(node) in self.cut.head and not unknown:
-            self.head.add(node, [self._number(name, x) for x in inputs])
+        if id(node) in self.cut.head and not has_unknown_input:
+            self.head.add(node, [self._as_number(name, x) for x in inputs])
             self.tensors.update((tensor, AtClient(node.op_type)) for tensor in node.output)
             return
         operands = [x for x in inputs if not isinstance(x, AtClient)]
-        is_known = node.domain in (*DEFAULT_DOMAINS, ML)
-        if is_known and foldable(node) and not unknown:
+        is_standard_domain = node.domain in (*DEFAULT_DOMAINS, ML)
+        if is_standard_domain and foldable(node) and not has_unknown_input:
             constants = [x for x in operands if not isinstance(x, Private | TensorList)]
             if len(constants) == len(inputs):
                 self._fold(node, constants)
                 return
-        run = registry.importer(node.op_type) if is_known else None
-        if run is None and node.domain.startswith(FUSED_DOMAIN):
+        importer = registry.importer(node.op_type) if is_standard_domain else None
+        if importer is None and node.domain.startswith(FUSED_DOMAIN):
             raise Unsupported(*EXPORTED.get(node.op_type, FUSED))
         if node.op_type == "PairwiseCoupling":
             raise Unsupported(*COUPLING)
-        if run is None:
-            title = node.op_type if is_known else "a custom operator"
+        if importer is None:
+            title = node.op_type if is_standard_domain else "a custom operator"
             raise Unsupported(
                 f"{title} is not supported",
                 "Replace it with supported operators, or end the model before it and do the rest "
                 "on the client",
             )
-        if unknown:
-            self._unknown(node)
+        if has_unknown_input:
+            self._declare_results(node)
             return
         if node.op_type not in THROUGH_CLIENT_STEPS:
             refuse_client_steps(inputs)
         # Of an output the client cuts off what is not whole.
         if node.op_type == "ReduceMean" and self._is_read(node.output[0]):
             refuse_integers(inputs)
-        if node.op_type not in THROUGH_DEAD:
-            refuse_dead(inputs)
-        cuts = is_cut(node, operands)
+        if node.op_type not in THROUGH_NEG_INF:
+            refuse_neg_inf(inputs)
+        integer_cast = is_cast_to_integer(node, operands)
         site = Site(
             node,
             name=name,
@@ -360,43 +360,47 @@ class _Walk:
             builder=self.builder,
             inner=id(node) in self.inner,
         )
-        first = operands[0] if operands else None
-        if isinstance(first, Private) and first.one_hot and node.op_type in MOVES | MEASURES:
-            self._move_rows(site, first, operands[1:])
+        first_operand = operands[0] if operands else None
+        if (
+            isinstance(first_operand, Private)
+            and first_operand.one_hot
+            and node.op_type in MOVES | MEASURES
+        ):
+            self._move_rows(site, first_operand, operands[1:])
             return
         if node.op_type not in READS_ROWS:
-            operands = [self._number(name, x) for x in operands]
+            operands = [self._as_number(name, x) for x in operands]
             site.inputs = list(operands)
-        before = self.builder.count()
-        steps = shared_steps(node.op_type, operands)
-        if steps is not None:
+        first_new_id = self.builder.count()
+        quantized = shared_quantization(node.op_type, operands)
+        if quantized is not None:
             site.inputs = [
                 replace(x, quantized=None) if isinstance(x, Private) else x for x in operands
             ]
         try:
-            results = run(site)
+            results = importer(site)
         except (ValueError, IndexError, TypeError) as error:
             why = f"its attributes and inputs do not fit together ({error})"
             raise Unsupported(why, "Check the model with onnx.checker") from error
-        produced = results if isinstance(results, tuple) else (results,)
+        output_results = results if isinstance(results, tuple) else (results,)
         integer = are_integers(node, operands)
-        for tensor, result in zip(node.output, produced, strict=False):
+        for tensor, result in zip(node.output, output_results, strict=False):
             if integer and isinstance(result, Private):
                 result = replace(result, integer=True)
-            if steps is not None and isinstance(result, Private):
-                result = replace(result, quantized=steps)
-            if cuts and isinstance(result, Private):
-                result = replace(result, integer=True, cut=True)
+            if quantized is not None and isinstance(result, Private):
+                result = replace(result, quantized=quantized)
+            if integer_cast and isinstance(result, Private):
+                result = replace(result, integer=True, cast_to_integer=True)
             self.tensors[tensor] = result
-            if isinstance(result, Private) and result.id >= before:
+            if isinstance(result, Private) and result.id >= first_new_id:
                 self.builder.rename(result.id, tensor)
-        for tensor in node.output[len(produced) :]:
+        for tensor in node.output[len(output_results) :]:
             self.tensors[tensor] = None
 
     def _is_read(self, tensor: str) -> bool:
         return any(tensor in node.input for node in self.nodes)
 
-    def _number(self, name: str, x: Given) -> Given | Private:
+    def _as_number(self, name: str, x: OperandT) -> OperandT | Private:
         """A place that is a row of zeros with a one, as the number that it is."""
         if not isinstance(x, Private) or not x.one_hot:
             return x
@@ -433,10 +437,10 @@ class _Walk:
             rows = site.reshape(rows, shape)
             self.tensors[tensor] = replace(rows, integer=x.integer, one_hot=True)
 
-    def shapes_met(self) -> dict[str, Shape]:
+    def private_shapes(self) -> dict[str, Shape]:
         """Shapes of the private tensors so far, by name."""
-        met = self.tensors.items()
-        return {name: operand.shape for name, operand in met if isinstance(operand, Private)}
+        tensors = self.tensors.items()
+        return {name: operand.shape for name, operand in tensors if isinstance(operand, Private)}
 
     def _fold(self, node: onnx.NodeProto, constants: Sequence[Array | None]) -> None:
         try:
@@ -448,14 +452,14 @@ class _Walk:
             ) from error
         self.tensors.update(zip([out for out in node.output if out], results, strict=True))
 
-    def _unknown(self, node: onnx.NodeProto) -> None:
+    def _declare_results(self, node: onnx.NodeProto) -> None:
         """Lets the walk go on behind a node that was refused."""
-        shapes = self._inferred(node)
+        shapes = self._inferred_shapes(node)
         for tensor in node.output:
             shape = shapes.get(tensor)
             self.tensors[tensor] = None if shape is None else self._declare(tensor, shape)
 
-    def _inferred(self, node: onnx.NodeProto) -> Mapping[str, Shape]:
+    def _inferred_shapes(self, node: onnx.NodeProto) -> Mapping[str, Shape]:
         """Static shapes of a node's results by ONNX's own inference.
 
         It sees that node alone and shapes that were checked: on a whole model that does not fit
@@ -486,47 +490,47 @@ class _Walk:
                 shapes[entry.name] = tuple(dims)
         return shapes
 
-    def _output(self, name: str) -> None:
+    def _import_output(self, name: str) -> None:
         result = self.tensors.get(name)
-        dynamic = any(
+        is_dynamic = any(
             name in node.output for node in self.nodes if node.op_type == "DynamicQuantizeLinear"
         )
         if isinstance(result, TensorList):
             why = "it is a sequence of tensors"
-            self._problem(name, "graph output", why, "Join them, or make each an output")
-        elif dynamic or (isinstance(result, Private) and result.quantized is not None):
+            self._report(name, "graph output", why, "Join them, or make each an output")
+        elif is_dynamic or (isinstance(result, Private) and result.quantized is not None):
             why = "it is of quantised integers, and private tensors are not rounded to these"
-            self._problem(name, "graph output", why, "End the model with a DequantizeLinear")
-        elif isinstance(result, Private) and result.cut:
-            self._problem(name, "graph output", *CUT)
+            self._report(name, "graph output", why, "End the model with a DequantizeLinear")
+        elif isinstance(result, Private) and result.cast_to_integer:
+            self._report(name, "graph output", *INTEGER_CAST)
         elif result is not None:
             try:
-                self.head.output(name, self._number(name, result))
+                self.head.output(name, self._as_number(name, result))
             except Unsupported as refusal:
-                self._problem(name, "graph output", refusal.why, refusal.instead)
+                self._report(name, "graph output", refusal.why, refusal.instead)
         elif not self.problems:
             why = "it is an output of its operator that is not computed"
-            self._problem(name, "graph output", why, "Remove this output")
+            self._report(name, "graph output", why, "Remove this output")
 
-    def _left(self, name: str, output: str) -> int:
+    def _state_after(self, name: str, output: str) -> int:
         """The value that the state `name` has after an inference."""
-        before, after = self.tensors.get(name), self.tensors.get(output)
+        past, present = self.tensors.get(name), self.tensors.get(output)
         instead = "Let it be what the model computes, of the shape of its input or with more rows"
-        if not isinstance(before, Private):
+        if not isinstance(past, Private):
             return 0  # its shape is missing, which is a problem already
-        if not isinstance(after, Private) or after.client is not None or after.quantized:
-            self._problem(output, "state", "it is no private tensor of numbers", instead)
-            return before.id
+        if not isinstance(present, Private) or present.client is not None or present.quantized:
+            self._report(output, "state", "it is no private tensor of numbers", instead)
+            return past.id
         try:
-            change = last_rows(before.shape, after.shape)
+            row_slice = last_rows(past.shape, present.shape)
         except ValueError as error:
-            self._problem(output, "state", str(error), instead)
-            return before.id
-        if change is None:
-            return after.id
-        rows = self.builder.add(change, [after.id], node=output)
-        self.builder.rename(rows, f"{output}.kept")
-        return rows
+            self._report(output, "state", str(error), instead)
+            return past.id
+        if row_slice is None:
+            return present.id
+        slice_id = self.builder.add(row_slice, [present.id], node=output)
+        self.builder.rename(slice_id, f"{output}.kept")
+        return slice_id
 
-    def _problem(self, node: str, operator: str, why: str, instead: str) -> None:
+    def _report(self, node: str, operator: str, why: str, instead: str) -> None:
         self.problems.append(Problem(node, operator, why, instead))

@@ -30,41 +30,45 @@ FLOATS = frozenset(
 )
 
 
-def resolve(model: onnx.ModelProto, given: InputShapes | None) -> dict[str, Shape]:
+def resolve(model: onnx.ModelProto, user_shapes: InputShapes | None) -> dict[str, Shape]:
     """The shape of each graph input that is a tensor and no initialiser.
 
-    A dynamic first axis (the batch) is 1 unless `given` says otherwise; any other dynamic axis
-    must be given. Axes of one name have one length.
+    A dynamic first axis (the batch) is 1 unless `user_shapes` says otherwise; any other dynamic
+    axis must be given. Axes of one name have one length.
 
     Raises `InvalidModel` if a shape is missing, does not fit the model, or names no input.
     """
-    given = dict(given or {})
-    initialised = {tensor.name for tensor in model.graph.initializer}
+    user_shapes = dict(user_shapes or {})
+    initializers = {tensor.name for tensor in model.graph.initializer}
     entries = [
         entry
         for entry in model.graph.input
-        if entry.name not in initialised and entry.type.HasField("tensor_type")
+        if entry.name not in initializers and entry.type.HasField("tensor_type")
     ]
-    lengths = _lengths(entries, given)
-    shapes = {entry.name: _shape(entry, given.pop(entry.name, None), lengths) for entry in entries}
-    if given:
+    lengths = _lengths(entries, user_shapes)
+    shapes = {
+        entry.name: _shape(entry, user_shapes.pop(entry.name, None), lengths) for entry in entries
+    }
+    if user_shapes:
         names = ", ".join(shapes) or "none"
-        raise InvalidModel(f"the model has no input {next(iter(given))!r}; its inputs: {names}")
+        raise InvalidModel(
+            f"the model has no input {next(iter(user_shapes))!r}; its inputs: {names}"
+        )
     return shapes
 
 
-def _lengths(entries: Sequence[onnx.ValueInfoProto], given: InputShapes) -> dict[str, int]:
-    """Lengths of axes by their names: those that `given` has for an input; else a first axis is the
-    batch, which is 1, wherever an input has it."""
+def _lengths(entries: Sequence[onnx.ValueInfoProto], user_shapes: InputShapes) -> dict[str, int]:
+    """Lengths of axes by their names: those that `user_shapes` has for an input; else a first axis
+    is the batch, which is 1, wherever an input has it."""
     batches: dict[str, int] = {}
     lengths: dict[str, int] = {}
     for entry in entries:
         names = [axis.dim_param for axis in entry.type.tensor_type.shape.dim]
-        lengths.update(zip(names, given.get(entry.name, ()), strict=False))
+        lengths.update(zip(names, user_shapes.get(entry.name, ()), strict=False))
         batches.update((name, 1) for name in names[:1])
-    named = {**batches, **lengths}
-    named.pop("", None)
-    return named
+    named_lengths = {**batches, **lengths}
+    named_lengths.pop("", None)
+    return named_lengths
 
 
 def _shape(
@@ -77,7 +81,7 @@ def _shape(
         declared = [d.dim_value if d.HasField("dim_value") else None for d in dims]
         if any(size is not None and size < 1 for size in declared):
             raise InvalidModel(
-                f"input {entry.name!r} has shape {_show(declared)}, with an axis that holds "
+                f"input {entry.name!r} has shape {_shape_text(declared)}, with an axis that holds "
                 "nothing: export the model with a symbolic axis there, or with its length"
             )
     if user_shape is not None:
@@ -89,7 +93,7 @@ def _shape(
         if not fits or any(size < 1 for size in shape):
             raise InvalidModel(
                 f"the shape {list(shape)} given for input {entry.name!r} does not fit the model's "
-                f"{_show(declared)}"
+                f"{_shape_text(declared)}"
             )
         return shape
     names = [axis.dim_param for axis in tensor.shape.dim]
@@ -98,19 +102,19 @@ def _shape(
         for name, size in zip(names, declared or [], strict=True)
     ]
     if declared is None or None in sizes[1:]:
-        texts = [
+        axis_texts = [
             name.upper() or "N" if size is None else str(size)
             for name, size in zip(names, sizes, strict=True)
         ]
-        wanted = "1,..." if declared is None else ",".join(texts)
+        example = "1,..." if declared is None else ",".join(axis_texts)
         raise InvalidModel(
-            f"input {entry.name!r} has no static shape ({_show(declared)}): give each axis a "
-            f"length: --shape {entry.name}={wanted}; in Python input_shapes, in config.toml shapes"
+            f"input {entry.name!r} has no static shape ({_shape_text(declared)}): give each axis a "
+            f"length: --shape {entry.name}={example}; in Python input_shapes, in config.toml shapes"
         )
     return tuple(1 if size is None else size for size in sizes)
 
 
-def _show(declared: Sequence[int | None] | None) -> str:
+def _shape_text(declared: Sequence[int | None] | None) -> str:
     if declared is None:
         return "unknown rank"
     return "[" + ", ".join("?" if size is None else str(size) for size in declared) + "]"

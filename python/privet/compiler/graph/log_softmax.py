@@ -23,18 +23,18 @@ def fuse_log_softmax(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onn
     `shapes` has those of private tensors, by name.
     """
     differences = _differences(model, shapes)
-    logs = {
-        softmax.output[0]: softmax
-        for softmax in model.graph.node
-        if softmax.op_type == "LogSoftmax"
+    log_softmaxes = {
+        node.output[0]: node for node in model.graph.node if node.op_type == "LogSoftmax"
     }
-    logs |= {model.graph.node[index].output[0]: model.graph.node[index] for index in differences}
-    powers = [
+    log_softmaxes |= {
+        model.graph.node[index].output[0]: model.graph.node[index] for index in differences
+    }
+    exponentials = [
         index
         for index, node in enumerate(model.graph.node)
-        if node.op_type == "Exp" and not node.domain and node.input[0] in logs
+        if node.op_type == "Exp" and not node.domain and node.input[0] in log_softmaxes
     ]
-    if not differences and not powers:
+    if not differences and not exponentials:
         return model
     copy = deepcopy(model)
     for index in differences:
@@ -42,39 +42,41 @@ def fuse_log_softmax(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> onn
         del node.input[1]
         node.op_type = "LogSoftmax"
         node.attribute.append(onnx.helper.make_attribute("axis", 1))
-    places = {node.output[0]: node for node in copy.graph.node if node.op_type == "LogSoftmax"}
-    for index in powers:
+    copied_nodes = {
+        node.output[0]: node for node in copy.graph.node if node.op_type == "LogSoftmax"
+    }
+    for index in exponentials:
         node = copy.graph.node[index]
-        log = places[node.input[0]]
-        node.op_type, node.input[0] = "Softmax", log.input[0]
-        node.attribute.extend(log.attribute)
+        log_softmax = copied_nodes[node.input[0]]
+        node.op_type, node.input[0] = "Softmax", log_softmax.input[0]
+        node.attribute.extend(log_softmax.attribute)
     return copy
 
 
 def _differences(model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> list[int]:
     """Nodes that subtract from a matrix the logarithms of its rows' sums."""
     nodes = model.graph.node
-    sums = {node.output[0]: node for node in nodes if node.op_type == "ReduceLogSumExp"}
+    log_sums = {node.output[0]: node for node in nodes if node.op_type == "ReduceLogSumExp"}
     constants = {tensor.name: tensor for tensor in model.graph.initializer}
     for node in nodes:
-        if node.op_type == "Reshape" and node.input[0] in sums and node.input[1] in constants:
-            target = array_of(constants[node.input[1]])
-            if target.size == 2 and target[-1] == 1:
-                sums[node.output[0]] = sums[node.input[0]]
+        if node.op_type == "Reshape" and node.input[0] in log_sums and node.input[1] in constants:
+            target_shape = array_of(constants[node.input[1]])
+            if target_shape.size == 2 and target_shape[-1] == 1:
+                log_sums[node.output[0]] = log_sums[node.input[0]]
     differences = []
     for index, node in enumerate(nodes):
-        total = sums.get(node.input[1]) if node.op_type == "Sub" else None
-        if total is None or total.input[0] != node.input[0] or node.domain:
+        log_sum = log_sums.get(node.input[1]) if node.op_type == "Sub" else None
+        if log_sum is None or log_sum.input[0] != node.input[0] or node.domain:
             continue
         shape = shapes.get(node.input[0], ())
         # What has no axis of its own left would be taken along the other one.
-        column = node.input[1] != total.output[0] or _keeps(total) or shape[:1] == (1,)
-        if len(shape) == 2 and column and _axes(total, constants) in ([1], [-1]):
+        is_column = node.input[1] != log_sum.output[0] or _keepdims(log_sum) or shape[:1] == (1,)
+        if len(shape) == 2 and is_column and _axes(log_sum, constants) in ([1], [-1]):
             differences.append(index)
     return differences
 
 
-def _keeps(node: onnx.NodeProto) -> bool:
+def _keepdims(node: onnx.NodeProto) -> bool:
     return next((bool(a.i) for a in node.attribute if a.name == "keepdims"), True)
 
 

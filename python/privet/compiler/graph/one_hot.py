@@ -51,7 +51,7 @@ def table_rows(
     `constants` are the tensors of the model that are known.
     """
     readers = _Readers(constants, {name})
-    readers.look(nodes)
+    readers.visit(nodes)
     if readers.is_computed and readers.is_apart:
         return None
     return max(readers.rows, default=None)
@@ -65,11 +65,11 @@ class _Readers:
         self.rows: list[int] = []
         self.is_computed = self.is_apart = False
 
-    def look(self, nodes: Sequence[onnx.NodeProto]) -> None:
+    def visit(self, nodes: Sequence[onnx.NodeProto]) -> None:
         """Through nodes, and those of bodies that see the same names."""
         for node in nodes:
             for body in (attr.g for attr in node.attribute if attr.HasField("g")):
-                self.look(body.node)
+                self.visit(body.node)
             if not self._names.intersection(node.input):
                 continue
             table = self._constants.get(node.input[0])

@@ -16,7 +16,7 @@ from google.protobuf import json_format, text_format
 from google.protobuf.message import DecodeError
 
 from privet.compiler.graph.control_flow import names_read
-from privet.compiler.graph.rewriting import Parts, expanded, without_nodes
+from privet.compiler.graph.rewriting import NodeExpansion, expand_nodes, without_nodes
 from privet.errors import InvalidModel
 
 ModelSource = str | os.PathLike[str] | bytes | onnx.ModelProto
@@ -39,14 +39,16 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
     """The model, with external data loaded and its local functions inlined. Raises `InvalidModel`
     if it cannot be read or breaks the ONNX specification."""
     try:
-        model = _listed(_groups_apart(_of_runtime(_in_order(_read(source)))))
+        model = _with_ir_version(
+            _expand_group_norms(_with_runtime_norms(_sorted_nodes(_read(source))))
+        )
         onnx.checker.check_model(_with_shapes(model))
         if model.functions:
             model = onnx.inliner.inline_local_functions(model)
         _check_types(model, source)
         _check_texts(model.graph)
-        if any(kind in _HALVES for kind in _types(model.graph)):
-            model = _widened(model)
+        if any(data_type in _HALVES for data_type in _types(model.graph)):
+            model = _in_single_precision(model)
     except OSError as error:
         raise InvalidModel(f"{source!s} cannot be read: {error.strerror or error}") from error
     except _UNREADABLE as error:
@@ -56,17 +58,17 @@ def load_model(source: ModelSource) -> onnx.ModelProto:
         raise InvalidModel(f"{_title(source)} is not a valid ONNX model: {error}") from error
     if not model.graph.output:
         raise InvalidModel(f"{_title(source)} has no output")
-    return _sequences_apart(model)
+    return _split_sequence_outputs(model)
 
 
-def _of_runtime(model: onnx.ModelProto) -> onnx.ModelProto:
+def _with_runtime_norms(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with norms in ONNX Runtime's domain that its optimiser wrote into a version of the
     standard which has none; itself if there are no such."""
     norms = {"SimplifiedLayerNormalization"}
     if opset_of(model) < 17:
         norms.add("LayerNormalization")
     if not any(
-        layer.op_type in norms and layer.domain in DEFAULT_DOMAINS for layer in model.graph.node
+        node.op_type in norms and node.domain in DEFAULT_DOMAINS for node in model.graph.node
     ):
         return model
     copy = deepcopy(model)
@@ -78,31 +80,31 @@ def _of_runtime(model: onnx.ModelProto) -> onnx.ModelProto:
     return copy
 
 
-def _groups_apart(model: onnx.ModelProto) -> onnx.ModelProto:
+def _expand_group_norms(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with its group normalisations of opsets 18 to 20 as instance normalisations of
     groups: the checker refuses them, as the standard took their form back. A weight is a group's
     there."""
-    taken = {name for node in model.graph.node for name in (*node.input, *node.output)}
+    used_names = {name for node in model.graph.node for name in (*node.input, *node.output)}
 
     def is_chosen(node: onnx.NodeProto) -> bool:
         is_plain = node.domain in DEFAULT_DOMAINS and len(node.input) == 3
         return is_plain and node.op_type == "GroupNormalization" and opset_of(model) < 21
 
-    def parts(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-        made = Parts(node, graph)
-        made.taken = taken
+    def expand_node(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+        expansion = NodeExpansion(node, graph)
+        expansion.used_names = used_names
         x, *weights = node.input
-        groups = np.array([0, made.given.get("num_groups", 0), -1], np.int64)
-        more = {"epsilon": made.given.get("epsilon", 1e-5)}
-        rows = made.add("Reshape", [x, made.constant("groups", groups)])
-        scaled = made.add("InstanceNormalization", [rows, *weights], **more)
-        made.add("Reshape", [scaled, made.add("Shape", [x])], node.output[0])
-        return made.emitted
+        groups = np.array([0, expansion.attrs.get("num_groups", 0), -1], np.int64)
+        attrs = {"epsilon": expansion.attrs.get("epsilon", 1e-5)}
+        rows = expansion.add("Reshape", [x, expansion.constant("groups", groups)])
+        normalized = expansion.add("InstanceNormalization", [rows, *weights], **attrs)
+        expansion.add("Reshape", [normalized, expansion.add("Shape", [x])], node.output[0])
+        return expansion.new_nodes
 
-    return expanded(model, is_chosen, parts)
+    return expand_nodes(model, is_chosen, expand_node)
 
 
-def _listed(model: onnx.ModelProto) -> onnx.ModelProto:
+def _with_ir_version(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model in the first version of the format that need not list its constants among its
     inputs, if an optimiser added some to an older one and left the version; else the model."""
     inputs = {entry.name for entry in model.graph.input}
@@ -139,7 +141,7 @@ def _tensors(graph: onnx.GraphProto) -> Iterator[onnx.TensorProto]:
             yield from (*attribute.tensors, *([attribute.t] if attribute.HasField("t") else []))
 
 
-def _entries(graph: onnx.GraphProto) -> Iterator[onnx.TypeProto.Tensor]:
+def _tensor_types(graph: onnx.GraphProto) -> Iterator[onnx.TypeProto.Tensor]:
     """Types of tensors that a graph declares."""
     for body in _bodies(graph):
         for entry in (*body.input, *body.output, *body.value_info):
@@ -149,7 +151,7 @@ def _entries(graph: onnx.GraphProto) -> Iterator[onnx.TypeProto.Tensor]:
 
 def _types(graph: onnx.GraphProto) -> set[int]:
     return {tensor.data_type for tensor in _tensors(graph)} | {
-        entry.elem_type for entry in _entries(graph)
+        tensor_type.elem_type for tensor_type in _tensor_types(graph)
     }
 
 
@@ -171,8 +173,8 @@ def _check_texts(graph: onnx.GraphProto) -> None:
     names = [graph.name, *(element.name for element in elements)]
     for node in graph.node:
         names += [node.op_type, node.domain, *node.input, *node.output]
-    if wrong := [name for name in names if not isinstance(name, str)]:
-        raise ValueError(f"the name {wrong[0]!r} is no UTF-8")
+    if invalid_names := [name for name in names if not isinstance(name, str)]:
+        raise ValueError(f"the name {invalid_names[0]!r} is no UTF-8")
     for node in graph.node:
         for attribute in node.attribute:
             for body in (*attribute.graphs, *([attribute.g] if attribute.HasField("g") else [])):
@@ -190,48 +192,48 @@ def _check_texts(graph: onnx.GraphProto) -> None:
                         raise ValueError(f"{node.name or 'Einsum'}: {equation!r} is no equation")
 
 
-def _widened(model: onnx.ModelProto) -> onnx.ModelProto:
+def _in_single_precision(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model in single precision instead of half: what is computed is in fixed point anyway,
     and ONNX Runtime, the reference, has no kernels for many operators in half precision."""
-    wide = deepcopy(model)
-    for tensor in _tensors(wide.graph):
+    copy = deepcopy(model)
+    for tensor in _tensors(copy.graph):
         if tensor.data_type in _HALVES:
             floats = onnx.numpy_helper.to_array(tensor).astype(np.float32)
             tensor.CopyFrom(onnx.numpy_helper.from_array(floats, tensor.name))
-    for entry in _entries(wide.graph):
-        if entry.elem_type in _HALVES:
-            entry.elem_type = onnx.TensorProto.FLOAT
-    for node in (node for body in _bodies(wide.graph) for node in body.node):
+    for tensor_type in _tensor_types(copy.graph):
+        if tensor_type.elem_type in _HALVES:
+            tensor_type.elem_type = onnx.TensorProto.FLOAT
+    for node in (node for body in _bodies(copy.graph) for node in body.node):
         for attribute in node.attribute:
             if node.op_type == "Cast" and attribute.name == "to" and attribute.i in _HALVES:
                 attribute.i = onnx.TensorProto.FLOAT
-    return wide
+    return copy
 
 
-def _sequences_apart(model: onnx.ModelProto) -> onnx.ModelProto:
+def _split_sequence_outputs(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with each tensor of a sequence that is an output as an output of its own.
 
     Of an output `probabilities`, as classifiers of several labels have it, come `probabilities_0`,
     `probabilities_1` and so on.
     """
-    lists = {
+    constructors = {
         node.output[0]: node for node in model.graph.node if node.op_type == "SequenceConstruct"
     }
-    if not any(output.name in lists for output in model.graph.output):
+    if not any(output.name in constructors for output in model.graph.output):
         return model
-    apart = deepcopy(model)
-    del apart.graph.output[:]
+    copy = deepcopy(model)
+    del copy.graph.output[:]
     for output in model.graph.output:
-        items = lists[output.name].input if output.name in lists else ()
+        items = constructors[output.name].input if output.name in constructors else ()
         kind = output.type.sequence_type.elem_type.tensor_type.elem_type
         for index, item in enumerate(items):
             name = f"{output.name}_{index}"
-            apart.graph.node.append(onnx.helper.make_node("Identity", [item], [name], name=name))
+            copy.graph.node.append(onnx.helper.make_node("Identity", [item], [name], name=name))
             entry = onnx.helper.make_tensor_value_info(name, kind, None)
-            apart.graph.output.append(entry)
+            copy.graph.output.append(entry)
         if not items:
-            apart.graph.output.append(output)
-    return apart
+            copy.graph.output.append(output)
+    return copy
 
 
 def model_name(source: ModelSource, model: onnx.ModelProto) -> str:
@@ -266,17 +268,19 @@ def _title(source: ModelSource) -> str:
     return str(source) if isinstance(source, str | os.PathLike) else "the model"
 
 
-def _in_order(model: onnx.ModelProto) -> onnx.ModelProto:
+def _sorted_nodes(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with nodes behind what they read. ONNX asks for that; converters to half precision
     append casts at the end, and ONNX Runtime sorts."""
     nodes = model.graph.node
-    makers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
-    before = [{makers[name] for name in names_read(node) if name in makers} for node in nodes]
-    if all(max(indices, default=-1) < index for index, indices in enumerate(before)):
+    producers = {name: index for index, node in enumerate(nodes) for name in node.output if name}
+    dependencies = [
+        {producers[name] for name in names_read(node) if name in producers} for node in nodes
+    ]
+    if all(max(indices, default=-1) < index for index, indices in enumerate(dependencies)):
         return model
     copy = without_nodes(model)
     try:
-        order = [*TopologicalSorter(dict(enumerate(before))).static_order()]
+        order = [*TopologicalSorter(dict(enumerate(dependencies))).static_order()]
     except CycleError:
         return model
     copy.graph.node.extend(nodes[index] for index in order)
@@ -286,14 +290,14 @@ def _in_order(model: onnx.ModelProto) -> onnx.ModelProto:
 def _with_shapes(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model, with an empty shape for each output that has none: the checker wants one, and
     nothing reads it."""
-    bare = [
+    shapeless = [
         index
         for index, output in enumerate(model.graph.output)
         if output.type.HasField("tensor_type") and not output.type.tensor_type.HasField("shape")
     ]
-    if not bare:
+    if not shapeless:
         return model
     copy = deepcopy(model)
-    for index in bare:
+    for index in shapeless:
         copy.graph.output[index].type.tensor_type.shape.SetInParent()
     return copy

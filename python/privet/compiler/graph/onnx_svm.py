@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 
 from privet.compiler.graph.onnx_model import ML
-from privet.compiler.graph.rewriting import Parts, attributes, expanded, labels
+from privet.compiler.graph.rewriting import NodeExpansion, attributes, expand_nodes, labels
 
 COUPLING = (
     "its probabilities of more than two classes are fitted to decision values step by step",
@@ -28,7 +28,7 @@ def expand_svm(model: onnx.ModelProto) -> onnx.ModelProto:
 
     One with a post_transform stays, for its importer to refuse.
     """
-    return expanded(model, _is_classifier, lambda node, graph: _Classifier(node, graph).nodes())
+    return expand_nodes(model, _is_classifier, lambda node, graph: _Classifier(node, graph).nodes())
 
 
 def _is_classifier(node: onnx.NodeProto) -> bool:
@@ -37,52 +37,54 @@ def _is_classifier(node: onnx.NodeProto) -> bool:
     return bool(attributes(node).get("post_transform", b"NONE") == b"NONE")
 
 
-class _Classifier(Parts):
+class _Classifier(NodeExpansion):
     """A support vector classifier."""
 
     def nodes(self) -> list[onnx.NodeProto]:
         """The nodes that have its place."""
         label, scores = (*self.node.output, "")[:2]
-        classes, pairs = labels(self.given), bool(self.given.get("vectors_per_class"))
-        raw = f"{self.name}_decisions"
-        values = deepcopy(self.node)
-        values.output[:] = [raw]
-        self.emitted.append(values)
-        two = pairs and len(classes) == 2
+        classes, pairs = labels(self.attrs), bool(self.attrs.get("vectors_per_class"))
+        decisions = f"{self.name}_decisions"
+        decision_node = deepcopy(self.node)
+        decision_node.output[:] = [decisions]
+        self.new_nodes.append(decision_node)
+        is_binary = pairs and len(classes) == 2
         # Of two classes the first has the positive decision value, and ONNX Runtime shows it last.
-        below = self.add("Neg", [raw]) if two else raw
-        if scores and self.given.get("prob_a"):
-            platt = {name: list(self.given.get(name, [])) for name in ("prob_a", "prob_b")}
-            self.add("PairwiseCoupling", [raw], scores, domain=ML, **platt)
-        elif scores and two:
-            self.add("Concat", [below, raw], scores, axis=1)
+        negated = self.add("Neg", [decisions]) if is_binary else decisions
+        if scores and self.attrs.get("prob_a"):
+            platt = {name: list(self.attrs.get(name, [])) for name in ("prob_a", "prob_b")}
+            self.add("PairwiseCoupling", [decisions], scores, domain=ML, **platt)
+        elif scores and is_binary:
+            self.add("Concat", [negated, decisions], scores, axis=1)
         elif scores:
-            self.add("Identity", [raw], scores)
+            self.add("Identity", [decisions], scores)
         if label:
-            votes = raw
-            if two:
-                votes = self.add("Concat", [raw, below], axis=1)
+            votes = decisions
+            if is_binary:
+                votes = self.add("Concat", [decisions, negated], axis=1)
             elif pairs:
-                votes = self._votes(raw, len(classes))
+                votes = self._votes(decisions, len(classes))
             self.label(votes, classes, label)
-        return self.emitted
+        return self.new_nodes
 
-    def _votes(self, raw: str, classes: int) -> str:
+    def _votes(self, decisions: str, classes: int) -> str:
         """How many of its pairs each class wins; the second of a pair wins at 0, too."""
         pairs = list(combinations(range(classes), 2))
         zero = self.constant("zero", np.zeros((), np.float32))
-        first = self.add("Greater", [raw, zero])
-        truths = [first, self.add("Not", [first])]
-        wins = [self.add("Cast", [truth], to=onnx.TensorProto.FLOAT) for truth in truths]
-        joined = self.add("Concat", wins, axis=1)
-        win_places = [
+        first = self.add("Greater", [decisions, zero])
+        comparisons = [first, self.add("Not", [first])]
+        wins = [self.add("Cast", [truth], to=onnx.TensorProto.FLOAT) for truth in comparisons]
+        all_wins = self.add("Concat", wins, axis=1)
+        win_columns = [
             index + len(pairs) * pair.index(k)
             for k in range(classes)
             for index, pair in enumerate(pairs)
             if k in pair
         ]
-        places = self.constant("places", np.array(win_places, np.int64))
+        column_indices = self.constant("places", np.array(win_columns, np.int64))
         shape = self.constant("shape", np.array([-1, classes, classes - 1], np.int64))
-        grouped = self.add("Reshape", [self.add("Gather", [joined, places], axis=1), shape])
+        wins_by_class = self.add(
+            "Reshape", [self.add("Gather", [all_wins, column_indices], axis=1), shape]
+        )
         axes = self.constant("axes", np.array([2], np.int64))
-        return self.add("ReduceSum", [grouped, axes], keepdims=0)
+        return self.add("ReduceSum", [wins_by_class, axes], keepdims=0)

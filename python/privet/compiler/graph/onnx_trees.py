@@ -16,7 +16,7 @@ import numpy as np
 import onnx
 
 from privet.compiler.graph.onnx_model import ML
-from privet.compiler.graph.rewriting import Parts, attributes, expanded, labels
+from privet.compiler.graph.rewriting import NodeExpansion, attributes, expand_nodes, labels
 
 TRANSFORMS = {
     "NONE": "Identity",
@@ -34,7 +34,9 @@ def expand_trees(model: onnx.ModelProto) -> onnx.ModelProto:
 
     One that cannot be taken apart stays, for its importer to refuse.
     """
-    return expanded(model, lambda node: _is_classifier(node) and why_not(node) is None, _apart)
+    return expand_nodes(
+        model, lambda node: _is_classifier(node) and why_not(node) is None, _expand_classifier
+    )
 
 
 def why_not(node: onnx.NodeProto) -> str | None:
@@ -43,10 +45,10 @@ def why_not(node: onnx.NodeProto) -> str | None:
     transform = attrs.get("post_transform", b"NONE").decode()
     if transform not in TRANSFORMS:
         return f"its post_transform is {transform}"
-    if (problem := _misfit(attrs)) is not None:
+    if (problem := _list_problem(attrs)) is not None:
         return problem
     if len(labels(attrs)) > 2:
-        if _scored(attrs) is None:
+        if _scored_classes(attrs) is None:
             return "which classes have a score depends on the leaves that a row ends in"
         return None
     if _places_or_texts(attrs) and _is_mirrored(attrs):
@@ -77,7 +79,7 @@ def _all_positive(attrs: dict[str, Any]) -> bool:
     return all(weight >= 0 for weight in _numbers(attrs, "class_weights"))
 
 
-def _misfit(attrs: dict[str, Any]) -> str | None:
+def _list_problem(attrs: dict[str, Any]) -> str | None:
     """What is wrong with the lists of leaves, or of nodes."""
     columns = [attrs.get(f"class_{key}", []) for key in ("treeids", "nodeids", "ids")]
     nodes = [attrs.get(f"nodes_{key}", []) for key in ("treeids", "nodeids", "modes")]
@@ -98,15 +100,15 @@ def _places_or_texts(attrs: dict[str, Any]) -> bool:
     return len(names) == 2 and ("classlabels_strings" in attrs or names == [0, 1])
 
 
-def _scored(attrs: dict[str, Any]) -> list[int] | None:
+def _scored_classes(attrs: dict[str, Any]) -> list[int] | None:
     """The classes of which the largest score gives the label: those that every row has a score of.
 
     A class without one counts as 0 among the scores, and never wins. None if some rows have a score
     of a class and others have none, where scores may be negative.
     """
-    classes = len(labels(attrs))
+    class_count = len(labels(attrs))
     if _numbers(attrs, "base_values"):
-        return list(range(classes))
+        return list(range(class_count))
     leaves: dict[int, dict[int, dict[int, float]]] = defaultdict(dict)
     nodes = (attrs[f"nodes_{key}"] for key in ("treeids", "nodeids", "modes"))
     for tree, node, mode in zip(*nodes, strict=True):
@@ -115,14 +117,16 @@ def _scored(attrs: dict[str, Any]) -> list[int] | None:
     columns = (attrs.get(f"class_{key}", []) for key in ("treeids", "nodeids", "ids"))
     for tree, node, label, weight in zip(*columns, _numbers(attrs, "class_weights"), strict=True):
         if node in leaves[tree]:
-            at = leaves[tree][node]
-            at[label] = at.get(label, 0.0) + weight
+            leaf_scores = leaves[tree][node]
+            leaf_scores[label] = leaf_scores.get(label, 0.0) + weight
     trees = [list(tree.values()) for tree in leaves.values()]
     if _all_positive(attrs) and any(all(any(leaf.values()) for leaf in tree) for tree in trees):
-        return list(range(classes))  # the largest score is above 0
-    met = {label for tree in trees for leaf in tree for label in leaf}
-    always = {label for tree in trees for label in met if all(label in leaf for leaf in tree)}
-    return sorted(always) if met == always else None
+        return list(range(class_count))  # the largest score is above 0
+    leaf_labels = {label for tree in trees for leaf in tree for label in leaf}
+    common_labels = {
+        label for tree in trees for label in leaf_labels if all(label in leaf for leaf in tree)
+    }
+    return sorted(common_labels) if leaf_labels == common_labels else None
 
 
 def _is_mirrored(attrs: dict[str, Any]) -> bool:
@@ -135,49 +139,51 @@ def _is_mirrored(attrs: dict[str, Any]) -> bool:
     return sides[0] == sides[1] and not _numbers(attrs, "base_values")
 
 
-def _apart(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
-    parts = Parts(node, graph)
-    attrs, classes = parts.given, labels(parts.given)
+def _expand_classifier(node: onnx.NodeProto, graph: onnx.GraphProto) -> list[onnx.NodeProto]:
+    expansion = NodeExpansion(node, graph)
+    attrs, classes = expansion.attrs, labels(expansion.attrs)
     label, scores = (*node.output, "")[:2]
     transform = TRANSFORMS[attrs.get("post_transform", b"NONE").decode()]
     one_score = len(classes) == 2 and not any(attrs["class_ids"])
-    targets = _two(attrs) if one_score else _many(attrs, len(classes))
+    targets = _binary_targets(attrs) if one_score else _class_targets(attrs, len(classes))
     trees: dict[str, Any] = {
         key: value
         for key, value in attrs.items()
         if key.startswith("nodes_") and not key.startswith("nodes_hitrates")
     }
     trees |= {"n_targets": len(classes), **targets}
-    raw = f"{parts.name}_scores"
-    parts.add("TreeEnsembleRegressor", node.input, raw, domain=ML, **trees)
+    raw_scores = f"{expansion.name}_scores"
+    expansion.add("TreeEnsembleRegressor", node.input, raw_scores, domain=ML, **trees)
     if scores:
         axis: dict[str, Any] = {"axis": 1} if transform == "Softmax" else {}
-        parts.add(transform, [raw], scores, **axis)
+        expansion.add(transform, [raw_scores], scores, **axis)
     if label:
-        scored = list(range(len(classes))) if len(classes) == 2 else _scored(attrs) or []
-        if len(scored) < len(classes):
-            operands = [raw, parts.constant("scored", np.array(scored))]
-            raw = parts.add("Gather", operands, f"{parts.name}_own", axis=1)
-        parts.label(raw, classes[scored], label, f"{parts.name}_place")
-    return parts.emitted
+        scored_classes = (
+            list(range(len(classes))) if len(classes) == 2 else _scored_classes(attrs) or []
+        )
+        if len(scored_classes) < len(classes):
+            operands = [raw_scores, expansion.constant("scored", np.array(scored_classes))]
+            raw_scores = expansion.add("Gather", operands, f"{expansion.name}_own", axis=1)
+        expansion.label(raw_scores, classes[scored_classes], label, f"{expansion.name}_place")
+    return expansion.new_nodes
 
 
-def _many(attrs: dict[str, Any], classes: int) -> dict[str, Any]:
+def _class_targets(attrs: dict[str, Any], class_count: int) -> dict[str, Any]:
     """A target for each class."""
     base = _numbers(attrs, "base_values")
     weights = _numbers(attrs, "class_weights")
     trees, nodes, ids = (list(attrs[f"class_{key}"]) for key in ("treeids", "nodeids", "ids"))
-    return _targets(trees, nodes, ids, weights, base or [0.0] * classes)
+    return _targets(trees, nodes, ids, weights, base or [0.0] * class_count)
 
 
-def _two(attrs: dict[str, Any]) -> dict[str, Any]:
+def _binary_targets(attrs: dict[str, Any]) -> dict[str, Any]:
     """Scores of both labels: `1 - p` and `p` of probabilities, else `-s` and `s`."""
     weights = _numbers(attrs, "class_weights")
     base = sum(_numbers(attrs, "base_values"))
     trees, nodes = (2 * list(attrs[f"class_{key}"]) for key in ("treeids", "nodeids"))
     ids: Sequence[int] = [0] * len(weights) + [1] * len(weights)
-    whole = 1.0 if _all_positive(attrs) else 0.0
-    return _targets(trees, nodes, ids, [-w for w in weights] + weights, [whole - base, base])
+    total = 1.0 if _all_positive(attrs) else 0.0
+    return _targets(trees, nodes, ids, [-w for w in weights] + weights, [total - base, base])
 
 
 def _targets(
@@ -191,10 +197,10 @@ def _targets(
         "target_treeids": trees,
         "target_nodeids": nodes,
         "target_ids": ids,
-        "target_weights_as_tensor": _doubles(weights, "weights"),
-        f"{BASE_SCORES}_as_tensor": _doubles(base, "base"),
+        "target_weights_as_tensor": _double_tensor(weights, "weights"),
+        f"{BASE_SCORES}_as_tensor": _double_tensor(base, "base"),
     }
 
 
-def _doubles(numbers: Sequence[float], name: str) -> onnx.TensorProto:
+def _double_tensor(numbers: Sequence[float], name: str) -> onnx.TensorProto:
     return onnx.numpy_helper.from_array(np.array(numbers, dtype=np.float64), name)

@@ -18,12 +18,12 @@ from privet.compiler.graph.site import Operand, Private, Quantized, TensorList, 
 
 THROUGH_CLIENT_STEPS = ("Identity", "Dropout", "Cast", "ArgMax")
 """Operators that may read a result on which the client still has a step to do."""
-THROUGH_DEAD = ("Add", "Where", "Softmax", "Identity", "Cast", "Dropout")
+THROUGH_NEG_INF = ("Add", "Where", "Softmax", "Identity", "Cast", "Dropout")
 """Operators that may read elements that stand for minus infinity."""
 READS_ROWS = ("Gather", "ArrayFeatureExtractor", "GatherElements")
 """Operators that may read places as rows of zeros with a one, besides those that move them."""
-READS_CUT = ("ArrayFeatureExtractor", "Gather", "OneHot")
-KEEPS_CUT = (
+READS_INTEGER_CAST = ("ArrayFeatureExtractor", "Gather", "OneHot")
+KEEPS_INTEGER_CAST = (
     *("ArrayFeatureExtractor", "Cast", "Flatten", "Gather", "Identity", "Reshape", "Squeeze"),
     "Unsqueeze",
 )
@@ -43,7 +43,7 @@ KEEPS_INTEGERS = (
 )
 """Operators whose result is of the type of their operands, however it is computed."""
 
-CUT = ("a cast rounds it to integers", "Remove the cast, or do it on the client")
+INTEGER_CAST = ("a cast rounds it to integers", "Remove the cast, or do it on the client")
 """Why and what instead, of numbers that a cast cuts off."""
 
 
@@ -78,39 +78,45 @@ def refuse_integers(operands: Sequence[Operand | TensorList | AtClient | None]) 
         raise Unsupported("it averages integers", "Cast to float first")
 
 
-def refuse_dead(operands: Sequence[Operand | TensorList | AtClient | None]) -> None:
+def refuse_neg_inf(operands: Sequence[Operand | TensorList | AtClient | None]) -> None:
     """Masked elements."""
-    if any(isinstance(x, Private) and x.dead is not None for x in operands):
+    if any(isinstance(x, Private) and x.neg_inf is not None for x in operands):
         raise Unsupported(
             "it reads a masked tensor, whose elements stand for minus infinity",
             "Let a Softmax read it, and put what is between them before the mask",
         )
 
 
-def is_cut(node: onnx.NodeProto, operands: Sequence[Operand | TensorList | None]) -> bool:
+def is_cast_to_integer(
+    node: onnx.NodeProto, operands: Sequence[Operand | TensorList | None]
+) -> bool:
     """Whether a result is of numbers that a cast cuts off, as what is read is."""
-    flags = [isinstance(x, Private) and x.cut for x in operands]
+    flags = [isinstance(x, Private) and x.cast_to_integer for x in operands]
     if not any(flags):
         return False
-    to_whole = node.op_type != "Cast" or node.attribute[0].i in WHOLE - {onnx.TensorProto.BOOL}
-    if flags[0] and sum(flags) == 1 and node.op_type in KEEPS_CUT and to_whole:
+    keeps_integers = node.op_type != "Cast" or node.attribute[0].i in WHOLE - {
+        onnx.TensorProto.BOOL
+    }
+    if flags[0] and sum(flags) == 1 and node.op_type in KEEPS_INTEGER_CAST and keeps_integers:
         return True
-    if sum(flags) > 1 or node.op_type not in READS_CUT:
-        raise Unsupported(ROUNDED, CUT[1])
+    if sum(flags) > 1 or node.op_type not in READS_INTEGER_CAST:
+        raise Unsupported(ROUNDED, INTEGER_CAST[1])
     return False
 
 
-def shared_steps(op: str, operands: Sequence[Operand | TensorList | None]) -> Quantized | None:
+def shared_quantization(
+    op: str, operands: Sequence[Operand | TensorList | None]
+) -> Quantized | None:
     """The steps of what the operator reads, where its result has the same."""
-    steps = {x.quantized for x in operands if isinstance(x, Private)}
-    if steps <= {None} or op in READS_QUANTIZED:
+    quantizations = {x.quantized for x in operands if isinstance(x, Private)}
+    if quantizations <= {None} or op in READS_QUANTIZED:
         return None
-    if len(steps) > 1 or op not in KEEPS_QUANTIZED:
+    if len(quantizations) > 1 or op not in KEEPS_QUANTIZED:
         raise Unsupported(
             "it reads quantised integers",
             "Put a DequantizeLinear before it: the QDQ format has one",
         )
-    return next(iter(steps))
+    return next(iter(quantizations))
 
 
 def read_privately(nodes: Sequence[onnx.NodeProto]) -> set[int]:

@@ -48,34 +48,34 @@ def bound_masks(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with such masks by finite numbers; itself if it has none. Raises `UnsupportedModel`
     if a number that may lie between 0 and 1 is multiplied to mask scores: what is next to 1 would
     be 1 in fixed point, and masks the element in floating point."""
-    constants = _constants(model)
-    private = _private(model)
+    constants = _scalar_constants(model)
+    private = _private_tensors(model)
     nodes = model.graph.node
-    makers = {
-        index: maker
+    rewriters = {
+        index: rewriter
         for index, node in enumerate(nodes)
-        if node.domain in DEFAULT_DOMAINS and (maker := _maker(node, constants, private))
+        if node.domain in DEFAULT_DOMAINS and (rewriter := _mask_rewriter(node, constants, private))
     }
-    masks = _only_masks(model) if makers else set()
-    makers = {
-        index: mask_maker
-        for index, mask_maker in makers.items()
+    masks = _mask_tensors(model) if rewriters else set()
+    rewriters = {
+        index: rewriter
+        for index, rewriter in rewriters.items()
         if masks.issuperset(nodes[index].output)
     }
-    if not makers:
+    if not rewriters:
         return model
-    _check_whole(model, [nodes[index] for index in makers], constants)
+    _check_whole(model, [nodes[index] for index in rewriters], constants)
     copy = without_nodes(model)
     for index, node in enumerate(nodes):
-        maker = makers.get(index)
-        copy.graph.node.extend([node] if maker is None else maker(copy.graph))
+        rewriter = rewriters.get(index)
+        copy.graph.node.extend([node] if rewriter is None else rewriter(copy.graph))
     return copy
 
 
 def _check_whole(
-    model: onnx.ModelProto, makers: Sequence[onnx.NodeProto], constants: Mapping[str, Array]
+    model: onnx.ModelProto, mask_nodes: Sequence[onnx.NodeProto], constants: Mapping[str, Array]
 ) -> None:
-    whole, scores = _whole(model, constants), set[str]()
+    whole_tensors, scores = _whole_tensors(model, constants), set[str]()
     for node in reversed(model.graph.node):
         if node.op_type == "Softmax" or (
             node.op_type in _THROUGH and not scores.isdisjoint(node.output)
@@ -88,36 +88,36 @@ def _check_whole(
             f"it masks scores by a large number times {name}, which need not be 0 or 1",
             "Let the mask be an input of integers or truth values, or compare it with 0.5 first",
         )
-        for node in makers
+        for node in mask_nodes
         if node.op_type == "Mul" and not scores.isdisjoint(node.output)
         for name in node.input
-        if name not in whole and name not in constants
+        if name not in whole_tensors and name not in constants
     ]
     if problems:
         raise UnsupportedModel(problems)
 
 
-def _whole(model: onnx.ModelProto, constants: Mapping[str, Array]) -> set[str]:
+def _whole_tensors(model: onnx.ModelProto, constants: Mapping[str, Array]) -> set[str]:
     """Tensors of whole numbers or truth values."""
-    whole = {name for name, array in constants.items() if (array == np.rint(array)).all()}
-    whole |= {
+    whole_tensors = {name for name, array in constants.items() if (array == np.rint(array)).all()}
+    whole_tensors |= {
         entry.name for entry in model.graph.input if entry.type.tensor_type.elem_type in WHOLE
     }
     for node in model.graph.node:
         inputs = node.input[1:] if node.op_type == "Where" else node.input
         moves = node.op_type in _THROUGH - _OF_WHOLE - {"Concat", "Where"}
         inputs = node.input[:1] if moves else inputs
-        keeps = moves or node.op_type in _OF_WHOLE | {"Concat", "Where"}
+        keeps_whole = moves or node.op_type in _OF_WHOLE | {"Concat", "Where"}
         is_truth = node.op_type in _TRUTHS or (
             node.op_type == "Cast"
             and any(attr.name == "to" and attr.i in WHOLE for attr in node.attribute)
         )
-        if is_truth or (keeps and whole.issuperset(inputs)):
-            whole.update(node.output)
-    return whole
+        if is_truth or (keeps_whole and whole_tensors.issuperset(inputs)):
+            whole_tensors.update(node.output)
+    return whole_tensors
 
 
-def _constants(model: onnx.ModelProto) -> dict[str, Array]:
+def _scalar_constants(model: onnx.ModelProto) -> dict[str, Array]:
     """Single numbers by name: initialisers, and values of Constant nodes."""
     tensors = {t.name: t for t in model.graph.initializer}
     for node in model.graph.node:
@@ -129,7 +129,7 @@ def _constants(model: onnx.ModelProto) -> dict[str, Array]:
     }
 
 
-def _private(model: onnx.ModelProto) -> set[str]:
+def _private_tensors(model: onnx.ModelProto) -> set[str]:
     initializers = {tensor.name for tensor in model.graph.initializer}
     private = {entry.name for entry in model.graph.input} - initializers
     for node in model.graph.node:
@@ -138,10 +138,12 @@ def _private(model: onnx.ModelProto) -> set[str]:
     return private
 
 
-Maker = Callable[[onnx.GraphProto], list[onnx.NodeProto]]
+MaskRewriter = Callable[[onnx.GraphProto], list[onnx.NodeProto]]
 
 
-def _maker(node: onnx.NodeProto, constants: Mapping[str, Array], private: set[str]) -> Maker | None:
+def _mask_rewriter(
+    node: onnx.NodeProto, constants: Mapping[str, Array], private: set[str]
+) -> MaskRewriter | None:
     """What makes nodes in place of one that masks, if it does."""
     numbers = [
         float(constants[name].ravel()[0])
@@ -154,25 +156,25 @@ def _maker(node: onnx.NodeProto, constants: Mapping[str, Array], private: set[st
             if abs(number) >= ENOUGH_TIMES and other in private:
                 (factor,) = (name for name in node.input if name != other)
                 bound = np.full_like(constants[factor], math.copysign(BLOCKED, number))
-                return lambda graph: [_times(graph, node, other, bound, node.output[0])]
+                return lambda graph: [_product_node(graph, node, other, bound, node.output[0])]
     if node.op_type == "Where" and len(numbers) == 3 and node.input[0] in private:
         for place in (1, 2):
             if numbers[place] <= -ENOUGH:
                 other = node.input[3 - place]
                 bound = np.full_like(constants[node.input[place]], -BLOCKED)
-                return lambda graph: _lowered(graph, node, other, bound, is_negated=place == 2)
+                return lambda graph: _masked_nodes(graph, node, other, bound, is_negated=place == 2)
     return None
 
 
-def _times(
-    graph: onnx.GraphProto, node: onnx.NodeProto, x: str, number: Array, output: str
+def _product_node(
+    graph: onnx.GraphProto, node: onnx.NodeProto, x: str, factor: Array, output: str
 ) -> onnx.NodeProto:
     name = f"{node.output[0]}_bound"
-    graph.initializer.append(onnx.numpy_helper.from_array(number.astype(np.float32), name))
+    graph.initializer.append(onnx.numpy_helper.from_array(factor.astype(np.float32), name))
     return helper.make_node("Mul", [x, name], [output], node.name)
 
 
-def _lowered(
+def _masked_nodes(
     graph: onnx.GraphProto, node: onnx.NodeProto, x: str, bound: Array, *, is_negated: bool
 ) -> list[onnx.NodeProto]:
     """`x`, lower where the condition holds, or where it does not."""
@@ -184,14 +186,14 @@ def _lowered(
     if is_negated:
         nodes.append(helper.make_node("Not", [condition], [truth], node.name))
         condition = truth
-    kind = onnx.TensorProto.FLOAT
-    nodes.append(helper.make_node("Cast", [condition], [number], node.name, to=kind))
-    nodes.append(_times(graph, node, number, bound, mask))
+    element_type = onnx.TensorProto.FLOAT
+    nodes.append(helper.make_node("Cast", [condition], [number], node.name, to=element_type))
+    nodes.append(_product_node(graph, node, number, bound, mask))
     nodes.append(helper.make_node("Add", [x, mask], node.output, node.name))
     return nodes
 
 
-def _only_masks(model: onnx.ModelProto) -> set[str]:
+def _mask_tensors(model: onnx.ModelProto) -> set[str]:
     """Tensors that nothing reads but softmaxes inside the network and what takes the largest of
     them, through sums and moves.
 
@@ -201,27 +203,27 @@ def _only_masks(model: onnx.ModelProto) -> set[str]:
     for node in model.graph.node:
         for name in names_read(node):
             read_by[name].append(node)
-    ends = {output.name for output in model.graph.output}
+    output_names = {output.name for output in model.graph.output}
     masks: set[str] = set()
     factors: set[str] = set()
     for node in reversed(model.graph.node):
-        for name in set(node.output) - ends:
+        for name in set(node.output) - output_names:
             readers = read_by[name]
-            if readers and all(_multiplies(reader, factors) for reader in readers):
+            if readers and all(_reads_factor(reader, factors) for reader in readers):
                 factors.add(name)
-            if readers and all(_masks(reader, name, masks, factors) for reader in readers):
+            if readers and all(_reads_mask(reader, name, masks, factors) for reader in readers):
                 masks.add(name)
     return masks
 
 
-def _multiplies(node: onnx.NodeProto, factors: set[str]) -> bool:
+def _reads_factor(node: onnx.NodeProto, factors: set[str]) -> bool:
     """Whether a node makes products of what it reads, or passes it on to such nodes alone."""
     passes = node.op_type in _THROUGH and factors.issuperset(node.output)
     moves = node.op_type == "Einsum" and len(node.input) == 1
     return passes or (node.op_type in _PRODUCTS and not moves)
 
 
-def _masks(node: onnx.NodeProto, name: str, masks: set[str], factors: set[str]) -> bool:
+def _reads_mask(node: onnx.NodeProto, name: str, masks: set[str], factors: set[str]) -> bool:
     if node.op_type == "Softmax":
         return factors.issuperset(node.output)
     if node.op_type == "ReduceMax":

@@ -37,12 +37,12 @@ class Private:
     """A private tensor; `client` is set if the client still has a step to do on it.
 
     `integer` marks a tensor of an ONNX integer type (an index from ArgMax), `whole` another one of
-    whole numbers, and `dead` the elements that stand for minus infinity, which a Softmax alone may
-    read. A `one_hot` one has an axis more than in the model: zeros, and a one at the place that the
-    number names; where an operator wants the number itself, it is computed. `below` bounds whole
-    numbers from 0 on, such as places of classes: 0 where nothing is known. `quantized` says which
-    integers the model has in its place, and `cut` that it has the whole numbers to which a cast
-    cuts these off.
+    whole numbers, and `neg_inf` the elements that stand for minus infinity, which a Softmax alone
+    may read. A `one_hot` one has an axis more than in the model: zeros, and a one at the place that
+    the number names; where an operator wants the number itself, it is computed. Whole numbers from
+    0 on, such as places of classes, are below `upper_bound`: 0 where nothing is known. `quantized`
+    says which integers the model has in its place, and `cast_to_integer` that it has the whole
+    numbers to which a cast cuts these off.
     """
 
     id: int
@@ -50,11 +50,11 @@ class Private:
     client: ClientStep | None = None
     integer: bool = False
     whole: bool = False
-    dead: Array | None = None
+    neg_inf: Array | None = None
     one_hot: bool = False
-    below: int = 0
+    upper_bound: int = 0
     quantized: Quantized | None = None
-    cut: bool = False
+    cast_to_integer: bool = False
 
 
 Operand = Private | Array
@@ -103,11 +103,11 @@ class Site:
 
     def apply(self, operator: str, *operands: Operand, **attributes: Any) -> Private:
         """What the importer of another operator makes of operands, as part of this node."""
-        run = registry.importer(operator)
-        assert run is not None
+        importer = registry.importer(operator)
+        assert importer is not None
         names = [f"x{index}" for index in range(len(operands))]
         node = onnx.helper.make_node(operator, names, ["y"], **attributes)
-        result = run(
+        result = importer(
             Site(
                 node,
                 name=self.name,
@@ -159,13 +159,13 @@ class Site:
         x = self.private(0)
         return x if len(x.shape) == 2 else self.reshape(x, (1, math.prod(x.shape)))
 
-    def constant(self, index: int, what: str) -> Array:
-        """An input that must be a constant; `what` names it for the user."""
+    def constant(self, index: int, role: str) -> Array:
+        """An input that must be a constant; `role` names it for the user."""
         operand = self.operand(index)
         if isinstance(operand, Private):
             self.refuse(
-                f"its {what} depend{'' if what.endswith('s') else 's'} on the private input",
-                f"Store the {what} in the model as a constant (an initialiser)",
+                f"its {role} depend{'' if role.endswith('s') else 's'} on the private input",
+                f"Store the {role} in the model as a constant (an initialiser)",
             )
         return operand
 
@@ -231,9 +231,15 @@ class Site:
             and all(x.integer for x in inputs)
         )
         sources = inputs if isinstance(operation, MOVES) else ()
-        below = max(x.below for x in sources) if sources and all(x.below for x in sources) else 0
+        upper_bound = (
+            max(x.upper_bound for x in sources)
+            if sources and all(x.upper_bound for x in sources)
+            else 0
+        )
         whole = bool(sources) and all(x.whole for x in sources)
-        return Private(id, self._builder.shape(id), integer=integer, whole=whole, below=below)
+        return Private(
+            id, self._builder.shape(id), integer=integer, whole=whole, upper_bound=upper_bound
+        )
 
     def bound(self, count: int) -> None:
         """Refuses a result of too many elements, before anything of that size is made."""
@@ -269,9 +275,9 @@ class Site:
         bounds[axis] = (start, end, step)
         return self.slice(operand, bounds)
 
-    def joined(self, axis: int, parts: Sequence[Private]) -> Private:
+    def joined(self, axis: int, operands: Sequence[Private]) -> Private:
         """Operands next to one another along an axis; a single one as it is."""
-        return parts[0] if len(parts) == 1 else self.emit(op.Concat(axis), *parts)
+        return operands[0] if len(operands) == 1 else self.emit(op.Concat(axis), *operands)
 
     def axis(self, axis: int, rank: int) -> int:
         """An axis counted from the front."""

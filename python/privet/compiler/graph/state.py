@@ -21,15 +21,21 @@ def state_pairs(inputs: Iterable[str], outputs: Iterable[str]) -> dict[str, str]
     return {name: output for name, output in pairs.items() if output in names}
 
 
-def last_rows(before: Shape, after: Shape) -> Slice | None:
-    """What brings an output of the shape `after` to that of its input; None if nothing need.
+def last_rows(past: Shape, present: Shape) -> Slice | None:
+    """What brings an output of the shape `present` to that of its input; None if nothing need.
 
     Raises `ValueError` if shapes differ in more than the length of one axis.
     """
-    if before == after:
+    if past == present:
         return None
-    longer = [i for i, (old, new) in enumerate(zip(before, after, strict=False)) if old != new]
-    if len(before) != len(after) or len(longer) != 1 or after[longer[0]] < before[longer[0]]:
-        raise ValueError(f"it leaves {list(after)} where {list(before)} belongs")
-    starts = tuple(new - old for old, new in zip(before, after, strict=True))
-    return Slice(starts, after, (1,) * len(after))
+    changed_axes = [
+        i for i, (old, new) in enumerate(zip(past, present, strict=False)) if old != new
+    ]
+    if (
+        len(past) != len(present)
+        or len(changed_axes) != 1
+        or present[changed_axes[0]] < past[changed_axes[0]]
+    ):
+        raise ValueError(f"it leaves {list(present)} where {list(past)} belongs")
+    starts = tuple(new - old for old, new in zip(past, present, strict=True))
+    return Slice(starts, present, (1,) * len(present))

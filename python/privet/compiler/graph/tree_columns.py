@@ -32,17 +32,17 @@ Step = tuple[Apply, float]
 """What is done to numbers in single precision, and by which constant."""
 
 
-def fill(x: Array, by: Array) -> Array:
+def fill(x: Array, replacement: Array) -> Array:
     """`x`, and `by` where it is missing."""
-    return np.where(np.isnan(x), by, x)
+    return np.where(np.isnan(x), replacement, x)
 
 
-def above(x: Array, bound: Array) -> Array:
+def binarize(x: Array, bound: Array) -> Array:
     """1 above a bound, else 0, also of what is missing."""
     return np.where(x > bound, np.float32(1), np.float32(0))
 
 
-def whole(x: Array, _: Array) -> Array:
+def truncate(x: Array, _: Array) -> Array:
     """The number without its fraction."""
     return np.asarray(np.trunc(x))
 
@@ -69,28 +69,28 @@ class Code:
         another, whatever it compares with."""
         order = np.argsort(self.keys)
         keys, values = np.array(self.keys)[order], np.array(self.values)[order]
-        rises = np.diff(values)
-        beyond = self.default <= values.min() or self.default >= values.max()
-        is_sorted = (rises >= 0).all() or (rises <= 0).all()
-        return bool((np.diff(keys) == 1).all() and is_sorted and beyond)
+        increments = np.diff(values)
+        default_is_extreme = self.default <= values.min() or self.default >= values.max()
+        is_sorted = (increments >= 0).all() or (increments <= 0).all()
+        return bool((np.diff(keys) == 1).all() and is_sorted and default_is_extreme)
 
 
 @dataclass(frozen=True)
 class Column:
     """Column `place` of the input `source`, after `steps` that keep the order of numbers; if it is
-    a number's `code`, `after` has the steps behind."""
+    a number's `code`, `code_steps` has the steps behind."""
 
     source: str
     place: int
     steps: tuple[Step, ...] = ()
     code: Code | None = None
-    after: tuple[Step, ...] = ()
+    code_steps: tuple[Step, ...] = ()
 
     def then(self, *steps: Step) -> Column:
         """The column after further steps."""
         if self.code is None:
             return replace(self, steps=(*self.steps, *steps))
-        return replace(self, after=(*self.after, *steps))
+        return replace(self, code_steps=(*self.code_steps, *steps))
 
 
 @dataclass(frozen=True)
@@ -124,15 +124,15 @@ class _Trace:
                 columns = (Column(entry.name, place) for place in range(dims[1].dim_value))
                 self.tables[entry.name] = Table(tuple(columns), kind)
         for node in graph.node:
-            self._follow(node)
+            self._trace_node(node)
 
-    def _follow(self, node: onnx.NodeProto) -> None:
+    def _trace_node(self, node: onnx.NodeProto) -> None:
         attrs = attributes(node)
         if node.op_type == "Constant" and "value" in attrs:
             self.constants[node.output[0]] = array_of(attrs["value"])
         domain = "" if node.domain in DEFAULT_DOMAINS else node.domain
-        follow = _NODES.get((domain, node.op_type))
-        tables = follow(self, node, attrs) if follow is not None else None
+        tracer = _NODES.get((domain, node.op_type))
+        tables = tracer(self, node, attrs) if tracer is not None else None
         for name, table in zip(node.output, tables or (), strict=False):
             if len(table.columns) <= MOST_COLUMNS:
                 self.tables[name] = table
@@ -148,63 +148,69 @@ class _Trace:
         return table if table is not None and table.kind == FLOAT else None
 
 
-Given = dict[str, Any]
+Attrs = dict[str, Any]
 Tables = Sequence[Table] | None
 
 
-def _each(table: Table, steps: Sequence[tuple[Apply, Array]]) -> Tables:
+def _apply_steps(table: Table, steps: Sequence[tuple[Apply, Array]]) -> Tables:
     """Steps on all columns, by one constant each or one for all of them; None unless they keep the
     order of numbers."""
     count = len(table.columns)
     rows = []
     for apply, constant in steps:
         row = constant.astype(np.float32).ravel()
-        falls = apply in (np.multiply, np.divide) and not (row > 0).all()
-        if row.size not in (1, count) or falls or not np.isfinite(row).all():
+        may_decrease = apply in (np.multiply, np.divide) and not (row > 0).all()
+        if row.size not in (1, count) or may_decrease or not np.isfinite(row).all():
             return None
         rows.append([(apply, float(x)) for x in np.broadcast_to(row, count)])
     columns = [column.then(*(row[i] for row in rows)) for i, column in enumerate(table.columns)]
     return [replace(table, columns=tuple(columns), kind=FLOAT)]
 
 
-def _identity(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _identity(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     table = trace.table(node.input[0])
     return None if table is None else [table]
 
 
-def _scaler(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _scaler(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     table = trace.table(node.input[0])
     offset, scale = (np.array(attrs.get(key, ()), np.float32) for key in ("offset", "scale"))
     if table is None or not offset.size or not scale.size:
         return None
-    return _each(table, [(np.subtract, offset), (np.multiply, scale)])
+    return _apply_steps(table, [(np.subtract, offset), (np.multiply, scale)])
 
 
-def _imputer(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
-    table, replaced = trace.floats(node.input[0]), attrs.get("replaced_value_float", 0.0)
-    if table is None or np.isfinite(replaced):
+def _imputer(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
+    table, replaced_value = trace.floats(node.input[0]), attrs.get("replaced_value_float", 0.0)
+    if table is None or np.isfinite(replaced_value):
         return None
-    if np.isinf(replaced):
+    if np.isinf(replaced_value):
         return [table]  # what is given is finite
-    return _each(table, [(fill, np.array(attrs.get("imputed_value_floats", ()), np.float32))])
+    return _apply_steps(
+        table, [(fill, np.array(attrs.get("imputed_value_floats", ()), np.float32))]
+    )
 
 
-def _binarizer(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _binarizer(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     table = trace.floats(node.input[0])
-    return None if table is None else _each(table, [(above, np.array(attrs.get("threshold", 0.0)))])
+    return (
+        None
+        if table is None
+        else _apply_steps(table, [(binarize, np.array(attrs.get("threshold", 0.0)))])
+    )
 
 
-def _cast(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _cast(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     table, target_type = trace.table(node.input[0], nested=True), attrs.get("to")
     if table is None or target_type not in (FLOAT, *_INTEGERS):
         return None
     if table.kind == FLOAT and target_type in _INTEGERS:
-        columns = tuple(column.then((whole, 0.0)) for column in table.columns)
+        columns = tuple(column.then((truncate, 0.0)) for column in table.columns)
         return [replace(table, columns=columns, kind=target_type)]
     return [replace(table, kind=target_type)]
 
 
-def _arithmetic(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _arithmetic(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     x, other = node.input
     if node.op_type in ("Add", "Mul") and x in trace.constants:
         x, other = other, x
@@ -212,13 +218,13 @@ def _arithmetic(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     if table is None or constant is None or constant.dtype != np.float32:
         return None
     is_row = constant.ndim <= 2 and constant.size == max(constant.shape, default=1)
-    last = constant.ndim == 0 or constant.shape[-1] == constant.size
-    if not is_row or not last:
+    is_last_axis = constant.ndim == 0 or constant.shape[-1] == constant.size
+    if not is_row or not is_last_axis:
         return None
-    return _each(table, [(ARITHMETIC[node.op_type], constant)])
+    return _apply_steps(table, [(ARITHMETIC[node.op_type], constant)])
 
 
-def _clip(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _clip(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     table = trace.floats(node.input[0])
     bounds = [np.array(attrs[key]) if key in attrs else None for key in ("min", "max")]
     for index, name in enumerate(node.input[1:3]):
@@ -231,21 +237,23 @@ def _clip(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
         for apply, bound in zip((np.maximum, np.minimum), bounds, strict=True)
         if bound is not None
     ]
-    return None if table is None else _each(table, steps)
+    return None if table is None else _apply_steps(table, steps)
 
 
-def _encoder(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _encoder(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     """OneHotEncoder: for each category 1 where the number is that."""
     table, categories = trace.table(node.input[0]), attrs.get("cats_int64s", [])
     if table is None or not categories:
         return None
     codes = [Code((int(key),), (1.0,), 0.0) for key in categories]
     if table.kind == FLOAT:
-        table = replace(table, columns=tuple(column.then((whole, 0.0)) for column in table.columns))
-    return _coded(table, codes, nested=len(codes))
+        table = replace(
+            table, columns=tuple(column.then((truncate, 0.0)) for column in table.columns)
+        )
+    return _encoded(table, codes, nested=len(codes))
 
 
-def _labels(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _labels(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     """LabelEncoder from whole numbers to numbers."""
     table, keys = trace.table(node.input[0]), attrs.get("keys_int64s", [])
     if table is None or table.kind == FLOAT or len(set(keys)) < len(keys) or not keys:
@@ -255,12 +263,12 @@ def _labels(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
         if len(values) == len(keys):
             default_value = attrs.get(f"default_{suffix[:-1]}", default)
             code = Code(tuple(map(int, keys)), tuple(map(float, values)), float(default_value))
-            coded = _coded(table, [code])
-            return coded and [replace(coded[0], kind=kind)]
+            encoded = _encoded(table, [code])
+            return encoded and [replace(encoded[0], kind=kind)]
     return None
 
 
-def _coded(table: Table, codes: Sequence[Code], *, nested: int = 0) -> Tables:
+def _encoded(table: Table, codes: Sequence[Code], *, nested: int = 0) -> Tables:
     if any(column.code is not None for column in table.columns):
         return None
     if not all(code.keeps_order for code in codes):
@@ -271,22 +279,22 @@ def _coded(table: Table, codes: Sequence[Code], *, nested: int = 0) -> Tables:
     return [Table(columns, FLOAT, nested=nested)]
 
 
-def _reshape(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _reshape(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     """To rows again: `[-1, columns]`, or that with -1 at the other end."""
     table, shape = trace.table(node.input[0], nested=True), trace.constants.get(node.input[1])
     if table is None or shape is None:
         return None
-    target = [int(size) for size in shape.ravel()]
-    rows = target[:1] in ([0], [-1]) and target[1:] == [len(table.columns)]
-    return [replace(table, nested=0)] if rows or target == [0, -1] else None
+    target_shape = [int(size) for size in shape.ravel()]
+    is_rows = target_shape[:1] in ([0], [-1]) and target_shape[1:] == [len(table.columns)]
+    return [replace(table, nested=0)] if is_rows or target_shape == [0, -1] else None
 
 
-def _flatten(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _flatten(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     table = trace.table(node.input[0], nested=True)
     return None if table is None or attrs.get("axis", 1) != 1 else [replace(table, nested=0)]
 
 
-def _concat(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _concat(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     tables = [trace.table(name) for name in node.input]
     sources = [table for table in tables if table is not None]
     one_kind = len({table.kind for table in sources}) == 1
@@ -297,7 +305,7 @@ def _concat(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     ]
 
 
-def _picked(table: Table | None, places: Sequence[int]) -> Tables:
+def _selected_columns(table: Table | None, places: Sequence[int]) -> Tables:
     count = len(table.columns) if table is not None and table.one_axis else 0
     if table is None or not places or not all(-count <= place < count for place in places):
         return None
@@ -305,23 +313,23 @@ def _picked(table: Table | None, places: Sequence[int]) -> Tables:
     return [replace(table, columns=columns, nested=len(columns) if table.nested else 0)]
 
 
-def _extractor(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _extractor(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     """ArrayFeatureExtractor, and Gather of columns."""
     table, places = trace.table(node.input[0], nested=True), trace.constants.get(node.input[1])
     if table is None or places is None:
         return None
-    last = (-1, 2 if table.nested else 1)
-    if node.op_type == "Gather" and (places.ndim != 1 or attrs.get("axis", 0) not in last):
+    last_axes = (-1, 2 if table.nested else 1)
+    if node.op_type == "Gather" and (places.ndim != 1 or attrs.get("axis", 0) not in last_axes):
         return None
-    return _picked(table, [int(place) for place in places.ravel()])
+    return _selected_columns(table, [int(place) for place in places.ravel()])
 
 
-def _slice(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _slice(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     table = trace.table(node.input[0])
     lists: list[list[int]] = []
-    keys: tuple[tuple[str, list[int] | None], ...]
-    keys = (("starts", None), ("ends", None), ("axes", None), ("steps", [1]))
-    for index, (key, default) in enumerate(keys):
+    parameters: tuple[tuple[str, list[int] | None], ...]
+    parameters = (("starts", None), ("ends", None), ("axes", None), ("steps", [1]))
+    for index, (key, default) in enumerate(parameters):
         name = node.input[index + 1] if index + 1 < len(node.input) else ""
         values = trace.constants.get(name) if name else attrs.get(key, default)
         if values is None:
@@ -330,10 +338,10 @@ def _slice(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     starts, ends, axes, steps = lists
     if table is None or len(starts) != 1 or axes not in ([1], [-1]):
         return None
-    return _picked(table, range(len(table.columns))[slice(starts[0], ends[0], steps[0])])
+    return _selected_columns(table, range(len(table.columns))[slice(starts[0], ends[0], steps[0])])
 
 
-def _split(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
+def _split(trace: _Trace, node: onnx.NodeProto, attrs: Attrs) -> Tables:
     table = trace.table(node.input[0])
     if table is None or attrs.get("axis", 0) not in (-1, 1):
         return None
@@ -352,7 +360,7 @@ def _split(trace: _Trace, node: onnx.NodeProto, attrs: Given) -> Tables:
     ]
 
 
-_NODES: dict[tuple[str, str], Callable[[_Trace, onnx.NodeProto, Given], Tables]] = {
+_NODES: dict[tuple[str, str], Callable[[_Trace, onnx.NodeProto, Attrs], Tables]] = {
     (ML, "Scaler"): _scaler,
     (ML, "Imputer"): _imputer,
     (ML, "Binarizer"): _binarizer,

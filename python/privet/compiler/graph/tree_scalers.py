@@ -54,18 +54,22 @@ def fold_scalers(model: onnx.ModelProto) -> onnx.ModelProto:
     if not any(_is_ensemble(node) for node in model.graph.node):
         return model
     tables = trace(model.graph)
-    ensembles: dict[int, _Moved] = {}
+    ensembles: dict[int, _FoldedEnsemble] = {}
     for index, node in enumerate(model.graph.node):
         table = tables.get(node.input[0]) if _is_ensemble(node) else None
-        if table is not None and not table.nested and (moving := _Moved.of(node, table, tables)):
-            ensembles[index] = moving
-    while any(not entry.is_plain for entry in ensembles.values()):
-        copy, internal = _changed(model, ensembles, tables)
-        outside_reads = _read_otherwise(copy, internal)
+        if (
+            table is not None
+            and not table.nested
+            and (folded := _FoldedEnsemble.of(node, table, tables))
+        ):
+            ensembles[index] = folded
+    while any(not ensemble.is_plain for ensemble in ensembles.values()):
+        copy, internal = _with_ensembles(model, ensembles, tables)
+        outside_reads = _read_elsewhere(copy, internal)
         remaining = {
-            index: entry
-            for index, entry in ensembles.items()
-            if outside_reads.isdisjoint(entry.places)
+            index: ensemble
+            for index, ensemble in ensembles.items()
+            if outside_reads.isdisjoint(ensemble.places)
         }
         if len(remaining) == len(ensembles):
             return copy
@@ -77,8 +81,8 @@ def _is_ensemble(node: onnx.NodeProto) -> bool:
     return node.domain == ML and node.op_type in _ENSEMBLES and len(node.input) == 1
 
 
-def _changed(
-    model: onnx.ModelProto, ensembles: Mapping[int, _Moved], tables: Mapping[str, Table]
+def _with_ensembles(
+    model: onnx.ModelProto, ensembles: Mapping[int, _FoldedEnsemble], tables: Mapping[str, Table]
 ) -> tuple[onnx.ModelProto, set[str]]:
     """The model with these ensembles in place of its own, and what they and nodes that gather
     their columns make."""
@@ -93,14 +97,14 @@ def _changed(
     return copy, internal | rows.tensors
 
 
-def _read_otherwise(model: onnx.ModelProto, internal: set[str]) -> set[str]:
-    """Outputs, and what nodes read that neither are trees nor make what is in `own`."""
+def _read_elsewhere(model: onnx.ModelProto, internal: set[str]) -> set[str]:
+    """Outputs, and what nodes read that neither are trees nor make what is in `internal`."""
     outputs = [output.name for output in model.graph.output]
     nodes, _ = needed(model.graph.node, outputs)
-    others = (
+    other_nodes = (
         node for node in nodes if internal.isdisjoint(node.output) and node.op_type not in _TREES
     )
-    return {*outputs, *(name for node in others for name in names_read(node))}
+    return {*outputs, *(name for node in other_nodes for name in names_read(node))}
 
 
 class _Rows:
@@ -137,32 +141,35 @@ class _Rows:
 
 @dataclass(frozen=True)
 class _Test:
-    """Whether what `steps` make of a number is up to `bound`, or below it if `strict`, and with
-    `least` not below that; or whether it is not, unless `inside`. `missing` is the answer of NaN.
+    """Whether what `steps` make of a number is up to `upper_bound`, or below it if `strict`, and
+    with `lower_bound` not below that; or whether it is not, unless `inside`. `missing` is the
+    answer of NaN.
     """
 
     steps: tuple[Step, ...]
-    bound: float
+    upper_bound: float
     strict: bool
     inside: bool
     missing: bool
-    least: float | None = None
+    lower_bound: float | None = None
 
 
-class _Moved:
+class _FoldedEnsemble:
     """An ensemble whose tests are of columns of inputs: at `places`, in this order."""
 
     def __init__(
-        self, node: onnx.NodeProto, table: Table, tests: Mapping[int, _Test], *, decides: bool
+        self, node: onnx.NodeProto, table: Table, tests: Mapping[int, _Test], *, tracks: bool
     ) -> None:
-        self._node, self._table, self._tests, self._decides = node, table, tests, decides
-        met: dict[str, set[int]] = defaultdict(set)
+        self._node, self._table, self._tests, self._tracks = node, table, tests, tracks
+        columns_by_source: dict[str, set[int]] = defaultdict(set)
         for column in table.columns:
-            met[column.source].add(column.place)
-        self.places = {source: sorted(columns) for source, columns in met.items()}
+            columns_by_source[column.source].add(column.place)
+        self.places = {source: sorted(columns) for source, columns in columns_by_source.items()}
 
     @classmethod
-    def of(cls, node: onnx.NodeProto, table: Table, tables: Mapping[str, Table]) -> _Moved | None:
+    def of(
+        cls, node: onnx.NodeProto, table: Table, tables: Mapping[str, Table]
+    ) -> _FoldedEnsemble | None:
         """None if some node's test cannot be one of a column of an input."""
         attrs = attributes(node)
         lists = [attrs.get(f"nodes_{key}", []) for key in ("modes", "values", "featureids")]
@@ -170,17 +177,18 @@ class _Moved:
         if len({len(entries) for entries in lists}) > 1:
             return None
         tests = {}
-        for index, (mode, value, feature, track) in enumerate(zip(*lists, strict=True)):
+        for index, (mode, value, feature, tracks_true) in enumerate(zip(*lists, strict=True)):
             if mode == _LEAF:
                 continue
             if mode not in _COMPARE or not 0 <= feature < len(table.columns):
                 return None
-            tests[index] = _moved(table.columns[feature], mode, value, bool(track))
+            tests[index] = _folded_test(table.columns[feature], mode, value, bool(tracks_true))
         floats = [column for column in table.columns if tables[column.source].kind == FLOAT]
-        fills = any(
-            column.code is not None or not np.isnan(_run(column.steps, _NAN)) for column in floats
+        fills_missing = any(
+            column.code is not None or not np.isnan(_apply_steps(column.steps, _NAN))
+            for column in floats
         )
-        return cls(node, table, tests, decides=fills or _TRACKS in attrs)
+        return cls(node, table, tests, tracks=fills_missing or _TRACKS in attrs)
 
     @property
     def is_plain(self) -> bool:
@@ -193,40 +201,48 @@ class _Moved:
             return self._node
         ensemble = deepcopy(self._node)
         ensemble.input[0] = rows.of(self.places)
-        new = self._lists()
-        rest = [a for a in self._node.attribute if a.name not in new]
+        test_attributes = self._test_attributes()
+        other_attributes = [a for a in self._node.attribute if a.name not in test_attributes]
         del ensemble.attribute[:]
-        ensemble.attribute.extend([*rest, *(helper.make_attribute(*item) for item in new.items())])
+        ensemble.attribute.extend(
+            [*other_attributes, *(helper.make_attribute(*item) for item in test_attributes.items())]
+        )
         return ensemble
 
-    def _lists(self) -> dict[str, list[Any]]:
+    def _test_attributes(self) -> dict[str, list[Any]]:
         """The attributes that tell the tests."""
         attrs = attributes(self._node)
         lists: dict[str, list[Any]] = {key: list(attrs[f"nodes_{key}"]) for key in _CHANGED}
         ids = [(source, place) for source, columns in self.places.items() for place in columns]
-        feature = {id: index for index, id in enumerate(ids)}
+        feature_index = {id: index for index, id in enumerate(ids)}
         tracks, below = [0] * len(lists["modes"]), [0.0] * len(lists["modes"])
         tests = self._tests.values()
-        ends = _largest([(entry.steps, entry.bound, entry.strict) for entry in tests])
-        starts = _largest([(entry.steps, entry.least or 0.0, True) for entry in tests])
-        for (index, test), end, start in zip(self._tests.items(), ends, starts, strict=True):
+        upper_bounds = _largest_numbers(
+            [(test.steps, test.upper_bound, test.strict) for test in tests]
+        )
+        lower_bounds = _largest_numbers(
+            [(test.steps, test.lower_bound or 0.0, True) for test in tests]
+        )
+        for (index, test), upper, lower in zip(
+            self._tests.items(), upper_bounds, lower_bounds, strict=True
+        ):
             column = self._table.columns[lists["featureids"][index]]
-            lists["featureids"][index] = feature[column.source, column.place]
-            lists["values"][index], below[index] = float(end), float(start)
+            lists["featureids"][index] = feature_index[column.source, column.place]
+            lists["values"][index], below[index] = float(upper), float(lower)
             tracks[index] = int(test.missing)
-            if test.least is None:
+            if test.lower_bound is None:
                 lists["modes"][index] = b"BRANCH_LEQ" if test.inside else b"BRANCH_GT"
                 continue
             lists["modes"][index] = b"BRANCH_EQ"
             if not test.inside:  # what is missing never equals anything, so the ways are exchanged
-                ways = lists["truenodeids"], lists["falsenodeids"]
-                ways[0][index], ways[1][index] = ways[1][index], ways[0][index]
+                children = lists["truenodeids"], lists["falsenodeids"]
+                children[0][index], children[1][index] = children[1][index], children[0][index]
                 tracks[index] = int(not test.missing)
-        new = {f"nodes_{key}": values for key, values in lists.items()} | {BELOW: below}
-        return new | {_TRACKS: tracks} if self._decides else new
+        result = {f"nodes_{key}": values for key, values in lists.items()} | {BELOW: below}
+        return result | {_TRACKS: tracks} if self._tracks else result
 
 
-def _run(steps: Sequence[Step], x: float | Array) -> Array:
+def _apply_steps(steps: Sequence[Step], x: float | Array) -> Array:
     """What steps make of a number in single precision."""
     value = np.asarray(x, np.float32)
     with np.errstate(over="ignore", invalid="ignore"):
@@ -235,38 +251,44 @@ def _run(steps: Sequence[Step], x: float | Array) -> Array:
     return value
 
 
-def _moved(column: Column, mode: bytes, value: float, track: bool) -> _Test:
+def _folded_test(column: Column, mode: bytes, value: float, tracks_true: bool) -> _Test:
     """The test of a column of an input that says what one of a tree's feature does."""
     compare, threshold = _COMPARE[mode], np.float32(value)
-    missing = _run(column.steps, _NAN)
+    missing = _apply_steps(column.steps, _NAN)
     if column.code is not None:
-        return _coded(column, column.code, lambda x: bool(compare(x, threshold)), float(missing))
-    at_missing = bool(compare(missing, threshold)) or (track and bool(np.isnan(missing)))
-    base = _OPPOSITE.get(mode, mode)
-    least = float(threshold) if base == b"BRANCH_EQ" else None
-    strict = base == b"BRANCH_LT"
-    return _Test(column.steps, float(threshold), strict, base == mode, at_missing, least)
+        return _encoded_test(
+            column, column.code, lambda x: bool(compare(x, threshold)), float(missing)
+        )
+    at_missing = bool(compare(missing, threshold)) or (tracks_true and bool(np.isnan(missing)))
+    base_mode = _OPPOSITE.get(mode, mode)
+    lower_bound = float(threshold) if base_mode == b"BRANCH_EQ" else None
+    strict = base_mode == b"BRANCH_LT"
+    return _Test(column.steps, float(threshold), strict, base_mode == mode, at_missing, lower_bound)
 
 
-def _coded(column: Column, code: Code, holds: Callable[[Array], bool], missing: float) -> _Test:
+def _encoded_test(
+    column: Column, code: Code, holds: Callable[[Array], bool], missing: float
+) -> _Test:
     """The same of what an encoder makes of a column: whether a number is one of the keys for which
     another thing holds than for other numbers, which are next to one another.
 
     Also where there is none it is a test of two sides: thresholds tell nothing public.
     """
-    default_holds = holds(_run(column.after, code.default))
+    default_holds = holds(_apply_steps(column.code_steps, code.default))
     keys = [
         key
         for key, value in zip(code.keys, code.values, strict=True)
-        if holds(_run(column.after, value)) != default_holds
+        if holds(_apply_steps(column.code_steps, value)) != default_holds
     ]
-    first, last = (min(keys), max(keys)) if keys else (code.keys[0], code.keys[0])
-    assert not keys or last - first < len(keys), "codes keep the order of their keys"
-    at_missing = default_holds != (bool(keys) and first <= missing <= last)
-    return _Test(column.steps, float(last), not keys, not default_holds, at_missing, float(first))
+    first_key, last_key = (min(keys), max(keys)) if keys else (code.keys[0], code.keys[0])
+    assert not keys or last_key - first_key < len(keys), "codes keep the order of their keys"
+    at_missing = default_holds != (bool(keys) and first_key <= missing <= last_key)
+    return _Test(
+        column.steps, float(last_key), not keys, not default_holds, at_missing, float(first_key)
+    )
 
 
-def _largest(tests: Sequence[tuple[tuple[Step, ...], float, bool]]) -> Array:
+def _largest_numbers(tests: Sequence[tuple[tuple[Step, ...], float, bool]]) -> Array:
     """For each steps, bound and strictness the largest number that steps keep up to the bound, or
     below it."""
     groups: dict[tuple[Any, ...], list[int]] = defaultdict(list)
@@ -279,11 +301,11 @@ def _largest(tests: Sequence[tuple[tuple[Step, ...], float, bool]]) -> Array:
         )
         bounds = np.array([tests[index][1] for index in places], np.float32)
         strict = np.array([tests[index][2] for index in places])
-        largest[places] = _halved(list(zip(functions, constants.T, strict=True)), bounds, strict)
+        largest[places] = _bisected(list(zip(functions, constants.T, strict=True)), bounds, strict)
     return largest
 
 
-def _halved(steps: Sequence[tuple[Any, Array]], bounds: Array, strict: Array) -> Array:
+def _bisected(steps: Sequence[tuple[Any, Array]], bounds: Array, strict: Array) -> Array:
     """The same by halving all finite numbers in their order; minus infinity where none is."""
 
     def holds(places: Array) -> Array:
@@ -297,6 +319,6 @@ def _halved(steps: Sequence[tuple[Any, Array]], bounds: Array, strict: Array) ->
     high = np.full(bounds.shape, LARGEST, np.int64)
     while (low < high).any():
         middle = (low + high + 1) >> 1
-        fits = holds(middle)
-        low, high = np.where(fits, middle, low), np.where(fits, high, middle - 1)
+        is_within = holds(middle)
+        low, high = np.where(is_within, middle, low), np.where(is_within, high, middle - 1)
     return number_at(low)

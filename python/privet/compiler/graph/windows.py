@@ -45,13 +45,13 @@ class Span:
 
 def image_windows(axes: Sequence[Span]) -> Windows:
     """Windows over an image, from those along its one or two axes."""
-    top, left = axes if len(axes) == 2 else (Span(1, 1, 1, 0, 0, 1), axes[0])
+    rows, columns = axes if len(axes) == 2 else (Span(1, 1, 1, 0, 0, 1), axes[0])
     return Windows(
-        kernel=(top.kernel, left.kernel),
-        stride=(top.stride, left.stride),
-        padding=(top.before, left.before, top.after, left.after),
-        dilation=(top.dilation, left.dilation),
-        size=(top.count, left.count),
+        kernel=(rows.kernel, columns.kernel),
+        stride=(rows.stride, columns.stride),
+        padding=(rows.before, columns.before, rows.after, columns.after),
+        dilation=(rows.dilation, columns.dilation),
+        size=(rows.count, columns.count),
     )
 
 
@@ -63,30 +63,31 @@ def spans(site: Site, spatial: Sequence[int], kernel: Sequence[int]) -> list[Spa
     for name, sizes in (("kernel", kernel), ("strides", strides), ("dilations", dilations)):
         if len(sizes) != rank or min(sizes) < 1:
             site.refuse(f"{name} {list(sizes)} over {rank} axes", "Each must be at least 1")
-    reach = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    window_sizes = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     ceil = bool(site.attribute("ceil_mode", 0))
-    begin, end = _pads(site, spatial, strides, reach)
-    size = []
+    pads_begin, pads_end = _pads(site, spatial, strides, window_sizes)
+    counts = []
     for axis in range(rank):
-        free = spatial[axis] + begin[axis] + end[axis] - reach[axis]
-        if free < 0:
+        last_start = spatial[axis] + pads_begin[axis] + pads_end[axis] - window_sizes[axis]
+        if last_start < 0:
             site.refuse(
-                f"its window of {reach[axis]} is larger than the padded axis of "
-                f"{spatial[axis] + begin[axis] + end[axis]}",
+                f"its window of {window_sizes[axis]} is larger than the padded axis of "
+                f"{spatial[axis] + pads_begin[axis] + pads_end[axis]}",
                 "Give a larger input with input_shapes",
             )
-        count = (free + (strides[axis] - 1 if ceil else 0)) // strides[axis] + 1
+        count = (last_start + (strides[axis] - 1 if ceil else 0)) // strides[axis] + 1
         # A window that would start behind the image (in the end padding) is left out.
-        if ceil and (count - 1) * strides[axis] >= spatial[axis] + begin[axis]:
+        if ceil and (count - 1) * strides[axis] >= spatial[axis] + pads_begin[axis]:
             count -= 1
-        size.append(count)
+        counts.append(count)
     return [
-        Span(*entries) for entries in zip(kernel, strides, dilations, begin, end, size, strict=True)
+        Span(*entries)
+        for entries in zip(kernel, strides, dilations, pads_begin, pads_end, counts, strict=True)
     ]
 
 
 def _pads(
-    site: Site, spatial: Sequence[int], strides: Sequence[int], reach: Sequence[int]
+    site: Site, spatial: Sequence[int], strides: Sequence[int], window_sizes: Sequence[int]
 ) -> tuple[list[int], list[int]]:
     rank = len(spatial)
     mode = site.attribute("auto_pad", "NOTSET")
@@ -100,8 +101,8 @@ def _pads(
     if mode not in ("SAME_UPPER", "SAME_LOWER"):
         site.refuse(f"auto_pad is {mode}", "Use explicit pads")
     totals = [
-        max((-(-size // stride) - 1) * stride + span - size, 0)
-        for size, stride, span in zip(spatial, strides, reach, strict=True)
+        max((-(-size // stride) - 1) * stride + window_size - size, 0)
+        for size, stride, window_size in zip(spatial, strides, window_sizes, strict=True)
     ]
     small, large = [t // 2 for t in totals], [t - t // 2 for t in totals]
     return (small, large) if mode == "SAME_UPPER" else (large, small)

@@ -156,7 +156,7 @@ def _shift(site: Site, x: Private, offset: float) -> Private:
 @operator("Softmax", restrictions="inside the network not with `--security malicious`")
 def softmax(site: Site) -> Operand:
     """Over one axis, or flattened before opset 13; at the client where it is the last step."""
-    if site.inner or site.private(0).dead is not None:
+    if site.inner or site.private(0).neg_inf is not None:
         return private_softmax(site)
     return _client(site, "softmax")
 

@@ -25,7 +25,7 @@ def add(site: Site) -> Operand:
     from privet.compiler.graph.operators.attention import BLOCKING, plus_mask
 
     blocks = b.dtype.kind == "f" and bool((b <= BLOCKING * 10.0).any())
-    if a.dead is not None or (blocks and np.broadcast_shapes(a.shape, b.shape) == a.shape):
+    if a.neg_inf is not None or (blocks and np.broadcast_shapes(a.shape, b.shape) == a.shape):
         return plus_mask(site, a, b)
     return plus(site, a, b)
 

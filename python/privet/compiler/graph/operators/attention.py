@@ -38,8 +38,8 @@ def private_softmax(site: Site) -> Private:
         turned = x if axis == len(x.shape) - 1 else _turned(site, x, perm)
         return site.transpose(softmax_rows(site, turned), np.argsort(perm).tolist())
     rows = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
-    dead = None if x.dead is None else np.broadcast_to(x.dead, x.shape).reshape(rows)
-    flat = replace(site.reshape(replace(x, dead=None), rows), dead=dead)
+    dead = None if x.neg_inf is None else np.broadcast_to(x.neg_inf, x.shape).reshape(rows)
+    flat = replace(site.reshape(replace(x, neg_inf=None), rows), neg_inf=dead)
     return site.reshape(softmax_rows(site, flat), x.shape)
 
 
@@ -47,11 +47,13 @@ def softmax_rows(site: Site, x: Private) -> Private:
     """The softmax over the last axis."""
     columns = x.shape[-1]
     rows = math.prod(x.shape[:-1])
-    if x.dead is not None:
-        dead = np.broadcast_to(x.dead, x.shape)
+    if x.neg_inf is not None:
+        dead = np.broadcast_to(x.neg_inf, x.shape)
         if dead.all(axis=-1).any():
             site.refuse("a row of it is masked whole", "Leave an element in each row")
-        x = site.emit(op.AddConstant(np.where(x.dead, -op.MASKED, 0.0)), replace(x, dead=None))
+        x = site.emit(
+            op.AddConstant(np.where(x.neg_inf, -op.MASKED, 0.0)), replace(x, neg_inf=None)
+        )
     row = site.reshape(x, (1, rows, 1, columns))
     window = ((1, columns), (1, 1), op.NO_PADDING, (1, 1), (1, 1))
     largest = site.lift(site.emit(op.MaxPool2d(*window), row), row.shape)
@@ -63,13 +65,13 @@ def softmax_rows(site: Site, x: Private) -> Private:
 
 def masked(site: Site, x: Private, dead: Array) -> Private:
     """The tensor with elements that stand for minus infinity."""
-    either = dead if x.dead is None else x.dead | dead
-    return replace(x, dead=either if either.any() else None)
+    either = dead if x.neg_inf is None else x.neg_inf | dead
+    return replace(x, neg_inf=either if either.any() else None)
 
 
 def _turned(site: Site, x: Private, perm: tuple[int, ...]) -> Private:
-    dead = None if x.dead is None else np.broadcast_to(x.dead, x.shape).transpose(perm)
-    return replace(site.emit(op.Transpose(perm), replace(x, dead=None)), dead=dead)
+    dead = None if x.neg_inf is None else np.broadcast_to(x.neg_inf, x.shape).transpose(perm)
+    return replace(site.emit(op.Transpose(perm), replace(x, neg_inf=None)), neg_inf=dead)
 
 
 @operator(
@@ -134,8 +136,8 @@ def plus_mask(site: Site, x: Private, mask: Array) -> Private:
     rest = np.where(dead, 0.0, mask)
     summed = x
     if rest.any():
-        summed = site.emit(op.AddConstant(rest), replace(x, dead=None))
-        summed = replace(summed, dead=x.dead)
+        summed = site.emit(op.AddConstant(rest), replace(x, neg_inf=None))
+        summed = replace(summed, neg_inf=x.neg_inf)
     return masked(site, summed, np.broadcast_to(dead, np.broadcast_shapes(dead.shape, x.shape)))
 
 

@@ -34,7 +34,7 @@ BEYOND = 1e30
 
 def truth(x: Private) -> Private:
     """The same, known to be 0 or 1: it may be cast to integers, and be a place among two."""
-    return replace(x, integer=False, whole=True, below=2)
+    return replace(x, integer=False, whole=True, upper_bound=2)
 
 
 def not_below(site: Site, x: Private) -> Private:
@@ -94,7 +94,7 @@ def where(site: Site) -> Operand:
         return where_constant(site)
     condition, a, b = (site.operand(index) for index in range(3))
     assert isinstance(condition, Private)
-    if any(isinstance(x, Private) and x.dead is not None for x in (a, b)):
+    if any(isinstance(x, Private) and x.neg_inf is not None for x in (a, b)):
         site.refuse("it chooses among masked elements", "Mask after it")
     if isinstance(a, Private) or isinstance(b, Private):
         return plus(site, b, product(site, condition, minus(site, a, b)))

@@ -48,8 +48,8 @@ def cast(site: Site) -> Operand:
         zero = np.zeros((), np.float32)
         return site.apply("Not", site.apply("Equal", x, zero))
     if target_type in (onnx.TensorProto.INT32, onnx.TensorProto.INT64):
-        return replace(x, integer=True, cut=True)
-    if x.below and holds_rows(target_type, x.below):
+        return replace(x, integer=True, cast_to_integer=True)
+    if x.upper_bound and holds_rows(target_type, x.upper_bound):
         return replace(x, integer=True)
     site.refuse(
         f"it rounds a private tensor to {type_title(target_type)}",

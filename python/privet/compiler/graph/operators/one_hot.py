@@ -46,7 +46,7 @@ def one_hot(site: Site) -> Operand:
     off, on = (float(value) for value in np.ravel(site.constant(2, "values")))
     site.bound(depth)
     axis, rank = site.axis(site.attribute("axis", -1), len(x.shape) + 1), len(x.shape)
-    if 1 < x.below <= depth:
+    if 1 < x.upper_bound <= depth:
         hit = hits(site, x, 0, depth)
     else:
         hit_pairs = site.reshape(hits(site, x, -depth, depth), (math.prod(x.shape), 2, depth))

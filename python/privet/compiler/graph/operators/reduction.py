@@ -60,7 +60,7 @@ def arg_max(site: Site) -> Operand:
     # Softmax keeps the order along its axis, so ArgMax may read what Softmax read.
     keepdims = bool(site.attribute("keepdims", 1))
     select_last = bool(site.attribute("select_last_index", 0))
-    return replace(site.emit(op.ArgMax(axis, keepdims, select_last), x), below=x.shape[axis])
+    return replace(site.emit(op.ArgMax(axis, keepdims, select_last), x), upper_bound=x.shape[axis])
 
 
 @operator("ArgMin")

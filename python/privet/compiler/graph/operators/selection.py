@@ -101,34 +101,34 @@ def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> 
         hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
         hot = site.part(hot, 1, 0, min(len(table), ids.shape[-1]))
         selection = site.emit(op.Dense(rows[: ids.shape[-1]], None), hot)
-    elif not within and ids.below > len(table):
+    elif not within and ids.upper_bound > len(table):
         site.refuse(
             f"it takes elements of a constant of {len(table)} at private places up to "
-            f"{ids.below - 1}, which are not known to be in it",
+            f"{ids.upper_bound - 1}, which are not known to be in it",
             "Check the model",
         )
     else:
         # One step for each row, whatever is known of the places: shapes are public, and how far the
         # numbers of another private table go is not.
         shape, first = ids.shape, 0
-        if not within and not 1 < ids.below <= len(table):
+        if not within and not 1 < ids.upper_bound <= len(table):
             first, rows = -len(table), np.concatenate([rows, rows])
         passed = reached(site, ids, first + 1, len(table))
         selection = site.emit(op.Dense(np.diff(rows, axis=0), rows[0]), passed)
     whole = table.dtype.kind in "iub"
     below = int(table.max()) + 1 if whole and table.min() >= 0 else 0
     looked_up = site.reshape(selection, (*shape, *table.shape[1:]))
-    return replace(looked_up, integer=whole, whole=whole, below=below)
+    return replace(looked_up, integer=whole, whole=whole, upper_bound=below)
 
 
 def ones_at(site: Site, ids: Private) -> Private:
     """Places as rows of zeros with a one: `[.., n]`."""
     if ids.one_hot:
         return ids
-    if ids.below < 2:
+    if ids.upper_bound < 2:
         site.refuse("its places are not known to be in the tensor", "Let ArgMax or TopK find them")
-    hot = hits(site, ids, 0, ids.below)
-    return replace(site.reshape(hot, (*ids.shape, ids.below)), integer=True, one_hot=True)
+    hot = hits(site, ids, 0, ids.upper_bound)
+    return replace(site.reshape(hot, (*ids.shape, ids.upper_bound)), integer=True, one_hot=True)
 
 
 def hits(site: Site, ids: Private, first: int, end: int) -> Private:
@@ -141,7 +141,11 @@ def hits(site: Site, ids: Private, first: int, end: int) -> Private:
 def reached(site: Site, ids: Private, first: int, end: int) -> Private:
     """`[count, end - first]`: whether each is at the places from `first` on, or beyond."""
     places = np.arange(first, end)
-    bounds = np.where(places > 0, places - BESIDE, places - 1 + BESIDE) if ids.cut else places - 0.5
+    bounds = (
+        np.where(places > 0, places - BESIDE, places - 1 + BESIDE)
+        if ids.cast_to_integer
+        else places - 0.5
+    )
     return site.emit(op.Step(0), _above_places(site, ids, bounds))
 
 
@@ -151,7 +155,7 @@ def number_of(site: Site, ids: Private) -> Private:
     rows = site.reshape(replace(ids, one_hot=False), (math.prod(shape), count))
     places = np.arange(count, dtype=np.float32)[:, None]
     number = site.reshape(site.emit(op.Dense(places, None), rows), shape)
-    return replace(number, integer=ids.integer, whole=True, below=count)
+    return replace(number, integer=ids.integer, whole=True, upper_bound=count)
 
 
 def _above_places(site: Site, ids: Private, places: Array) -> Private:
@@ -170,17 +174,17 @@ def where_constant(site: Site) -> Operand:
         a, b, keeps = b, a, ~keeps
     assert isinstance(a, Private)
     shape = tuple(map(int, np.broadcast_shapes(keeps.shape, a.shape, b.shape)))
-    a = replace(site.lift(replace(a, dead=None), shape), dead=a.dead)
+    a = replace(site.lift(replace(a, neg_inf=None), shape), neg_inf=a.neg_inf)
     if keeps.all():
         return a
     if isinstance(b, Private):
-        if a.dead is not None or b.dead is not None:
+        if a.neg_inf is not None or b.neg_inf is not None:
             site.refuse("it chooses among masked elements", "Mask after it")
         return site.emit(op.Add(), kept(site, a, keeps), kept(site, site.lift(b, shape), ~keeps))
     dropped = np.broadcast_to(real(b), shape)[~np.broadcast_to(keeps, shape)]
     if (dropped <= BLOCKING).all():
         return masked(site, a, np.broadcast_to(~keeps, shape))
-    if a.dead is not None:
+    if a.neg_inf is not None:
         site.refuse("it chooses among masked elements", "Mask after it")
     return site.emit(op.AddConstant(np.where(keeps, 0.0, real(b))), kept(site, a, keeps))
 
