@@ -11,7 +11,7 @@ from privet.compiler.graph.graph import ClientStep
 from privet.compiler.graph.operations import Array, real
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
 from privet.compiler.graph.operators.attention import private_softmax
-from privet.compiler.graph.operators.comparison import above
+from privet.compiler.graph.operators.comparison import is_above
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -26,22 +26,24 @@ def relu(site: Site) -> Operand:
 def leaky_relu(site: Site) -> Operand:
     """`x + (1 - alpha) max(-x, 0)`: one comparison."""
     x = site.private(0)
-    rest = 1.0 - float(site.attribute("alpha", 0.01))
-    if rest == 0:
+    slope_change = 1.0 - float(site.attribute("alpha", 0.01))
+    if slope_change == 0:
         return x
-    below = site.emit(op.Relu(), site.emit(op.Negate(), x))
-    return site.emit(op.Add(), x, times_constant(site, below, np.asarray(rest, dtype=np.float64)))
+    negative_part = site.emit(op.Relu(), site.emit(op.Negate(), x))
+    return site.emit(
+        op.Add(), x, times_constant(site, negative_part, np.asarray(slope_change, dtype=np.float64))
+    )
 
 
 @operator("PRelu", restrictions="slope constant")
 def prelu(site: Site) -> Operand:
     """`x + (1 - slope) max(-x, 0)`: one comparison, and a slope for each element or channel."""
     x = site.private(0)
-    rest = 1.0 - real(site.constant(1, "slope"))
-    if site.opset < 7 and rest.ndim == 1 and len(x.shape) > 1:
-        rest = rest.reshape(-1, *([1] * (len(x.shape) - 2)))
-    below = site.emit(op.Relu(), site.emit(op.Negate(), x))
-    return site.emit(op.Add(), x, times_constant(site, below, rest))
+    slope_change = 1.0 - real(site.constant(1, "slope"))
+    if site.opset < 7 and slope_change.ndim == 1 and len(x.shape) > 1:
+        slope_change = slope_change.reshape(-1, *([1] * (len(x.shape) - 2)))
+    negative_part = site.emit(op.Relu(), site.emit(op.Negate(), x))
+    return site.emit(op.Add(), x, times_constant(site, negative_part, slope_change))
 
 
 @operator(
@@ -54,7 +56,7 @@ def thresholded_relu(site: Site) -> Operand:
     if alpha == 0:
         return excess
     return site.emit(
-        op.Add(), excess, times_constant(site, above(site, x, alpha), np.asarray(alpha))
+        op.Add(), excess, times_constant(site, is_above(site, x, alpha), np.asarray(alpha))
     )
 
 
@@ -66,12 +68,12 @@ def thresholded_relu(site: Site) -> Operand:
 def shrink(site: Site) -> Operand:
     """`x + bias` below `-lambd`, `x - bias` above `lambd`, and 0 between."""
     x, lambd = site.private(0), float(site.attribute("lambd", 0.5))
-    rest = np.asarray(lambd - float(site.attribute("bias", 0.0)))
+    step_height = np.asarray(lambd - float(site.attribute("bias", 0.0)))
     parts = []
     for side in (x, site.emit(op.Negate(), x)):
         excess = site.emit(op.Relu(), _shift(site, side, -lambd))
-        if rest != 0:
-            step = times_constant(site, above(site, side, lambd), rest)
+        if step_height != 0:
+            step = times_constant(site, is_above(site, side, lambd), step_height)
             excess = site.emit(op.Add(), excess, step)
         parts.append(excess)
     return site.emit(op.Sub(), *parts)
@@ -85,8 +87,8 @@ def absolute(site: Site) -> Operand:
 
 def magnitude(site: Site, x: Private) -> Private:
     """`|x|`: one comparison."""
-    below = site.emit(op.Relu(), site.emit(op.Negate(), x))
-    return site.emit(op.Add(), x, times_constant(site, below, np.asarray(2.0)))
+    negative_part = site.emit(op.Relu(), site.emit(op.Negate(), x))
+    return site.emit(op.Add(), x, times_constant(site, negative_part, np.asarray(2.0)))
 
 
 @operator("Max")
@@ -111,8 +113,8 @@ def extreme(site: Site, operands: Sequence[Operand], *, sign: float) -> Private:
     bound = constants[0]
     for constant in constants[1:]:
         bound = np.maximum(bound, constant) if sign > 0 else np.minimum(bound, constant)
-    apart = plus_constant(site, private[0], -bound)
-    excess = site.emit(op.Relu(), apart if sign > 0 else site.emit(op.Negate(), apart))
+    difference = plus_constant(site, private[0], -bound)
+    excess = site.emit(op.Relu(), difference if sign > 0 else site.emit(op.Negate(), difference))
     return plus_constant(site, excess if sign > 0 else site.emit(op.Negate(), excess), bound)
 
 

@@ -24,8 +24,8 @@ def add(site: Site) -> Operand:
         return plus(site, a, b)
     from privet.compiler.graph.operators.attention import BLOCKING, plus_mask
 
-    blocks = b.dtype.kind == "f" and bool((b <= BLOCKING * 10.0).any())
-    if a.neg_inf is not None or (blocks and np.broadcast_shapes(a.shape, b.shape) == a.shape):
+    has_mask = b.dtype.kind == "f" and bool((b <= BLOCKING * 10.0).any())
+    if a.neg_inf is not None or (has_mask and np.broadcast_shapes(a.shape, b.shape) == a.shape):
         return plus_mask(site, a, b)
     return plus(site, a, b)
 
@@ -143,8 +143,8 @@ def _broadcast(site: Site, operands: Sequence[Operand]) -> Shape:
     try:
         return tuple(int(size) for size in np.broadcast_shapes(*shapes))
     except ValueError:
-        listed = " and ".join(str(list(shape)) for shape in shapes)
-        site.refuse(f"shapes {listed} do not broadcast", "Check the model's shapes")
+        shape_texts = " and ".join(str(list(shape)) for shape in shapes)
+        site.refuse(f"shapes {shape_texts} do not broadcast", "Check the model's shapes")
 
 
 def _is_same(a: Operand, b: Operand) -> bool:

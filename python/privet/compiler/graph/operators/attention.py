@@ -35,11 +35,11 @@ def private_softmax(site: Site) -> Private:
     axis = site.axis(site.attribute("axis", 1 if flatten else -1), len(x.shape))
     if not flatten:
         perm = (*(i for i in range(len(x.shape)) if i != axis), axis)
-        turned = x if axis == len(x.shape) - 1 else _turned(site, x, perm)
-        return site.transpose(softmax_rows(site, turned), np.argsort(perm).tolist())
+        transposed = x if axis == len(x.shape) - 1 else _transpose(site, x, perm)
+        return site.transpose(softmax_rows(site, transposed), np.argsort(perm).tolist())
     rows = (math.prod(x.shape[:axis]), math.prod(x.shape[axis:]))
-    dead = None if x.neg_inf is None else np.broadcast_to(x.neg_inf, x.shape).reshape(rows)
-    flat = replace(site.reshape(replace(x, neg_inf=None), rows), neg_inf=dead)
+    neg_inf = None if x.neg_inf is None else np.broadcast_to(x.neg_inf, x.shape).reshape(rows)
+    flat = replace(site.reshape(replace(x, neg_inf=None), rows), neg_inf=neg_inf)
     return site.reshape(softmax_rows(site, flat), x.shape)
 
 
@@ -48,8 +48,8 @@ def softmax_rows(site: Site, x: Private) -> Private:
     columns = x.shape[-1]
     rows = math.prod(x.shape[:-1])
     if x.neg_inf is not None:
-        dead = np.broadcast_to(x.neg_inf, x.shape)
-        if dead.all(axis=-1).any():
+        neg_inf = np.broadcast_to(x.neg_inf, x.shape)
+        if neg_inf.all(axis=-1).any():
             site.refuse("a row of it is masked whole", "Leave an element in each row")
         x = site.emit(
             op.AddConstant(np.where(x.neg_inf, -op.MASKED, 0.0)), replace(x, neg_inf=None)
@@ -57,21 +57,25 @@ def softmax_rows(site: Site, x: Private) -> Private:
     row = site.reshape(x, (1, rows, 1, columns))
     window = ((1, columns), (1, 1), op.NO_PADDING, (1, 1), (1, 1))
     largest = site.lift(site.emit(op.MaxPool2d(*window), row), row.shape)
-    e = site.emit(op.Elementwise(DECAY, nonnegative=True), site.emit(op.Sub(), largest, row))
-    total = site.emit(op.AvgPool2d(*window, factors=(1.0,)), e)
+    exponentials = site.emit(
+        op.Elementwise(DECAY, nonnegative=True), site.emit(op.Sub(), largest, row)
+    )
+    total = site.emit(op.AvgPool2d(*window, factors=(1.0,)), exponentials)
     inverse = site.emit(op.Elementwise(RECIPROCAL), total)
-    return site.reshape(site.emit(op.Mul(), e, site.lift(inverse, e.shape)), x.shape)
+    return site.reshape(
+        site.emit(op.Mul(), exponentials, site.lift(inverse, exponentials.shape)), x.shape
+    )
 
 
-def masked(site: Site, x: Private, dead: Array) -> Private:
+def mask_elements(site: Site, x: Private, neg_inf: Array) -> Private:
     """The tensor with elements that stand for minus infinity."""
-    either = dead if x.neg_inf is None else x.neg_inf | dead
-    return replace(x, neg_inf=either if either.any() else None)
+    combined = neg_inf if x.neg_inf is None else x.neg_inf | neg_inf
+    return replace(x, neg_inf=combined if combined.any() else None)
 
 
-def _turned(site: Site, x: Private, perm: tuple[int, ...]) -> Private:
-    dead = None if x.neg_inf is None else np.broadcast_to(x.neg_inf, x.shape).transpose(perm)
-    return replace(site.emit(op.Transpose(perm), replace(x, neg_inf=None)), neg_inf=dead)
+def _transpose(site: Site, x: Private, perm: tuple[int, ...]) -> Private:
+    neg_inf = None if x.neg_inf is None else np.broadcast_to(x.neg_inf, x.shape).transpose(perm)
+    return replace(site.emit(op.Transpose(perm), replace(x, neg_inf=None)), neg_inf=neg_inf)
 
 
 @operator(
@@ -85,9 +89,9 @@ def attention(site: Site) -> Operand:
         site.refuse("it keeps past keys and values", "Export it for whole sequences")
     if site.attribute("softcap", 0.0):
         site.refuse("it caps its scores softly", "Export it without softcap")
-    flat = len(site.private(0).shape) == 3
+    is_flat = len(site.private(0).shape) == 3
     heads = [site.attribute(f"{kind}_num_heads", 0) for kind in ("q", "kv", "kv")]
-    q, k, v = (_heads(site, site.private(i), heads[i]) for i in range(3))
+    q, k, v = (_split_heads(site, site.private(i), heads[i]) for i in range(3))
     batch, count, rows, size = q.shape
     groups, keys = k.shape[1], k.shape[2]
     if count % groups:
@@ -97,7 +101,7 @@ def attention(site: Site) -> Operand:
     k = site.reshape(site.emit(op.Transpose((0, 1, 3, 2)), k), (batch, groups, 1, size, keys))
     scores = site.reshape(private_product(site, q, k), (batch, count, rows, keys))
     if site.attribute("is_causal", 0):
-        scores = masked(site, scores, ~np.tri(rows, keys, dtype=bool))
+        scores = mask_elements(site, scores, ~np.tri(rows, keys, dtype=bool))
     if site.has(3):
         mask = site.operand(3)
         if isinstance(mask, Private):
@@ -107,38 +111,40 @@ def attention(site: Site) -> Operand:
                 "the mask in the model as a constant",
             )
         if mask.dtype == np.bool_:
-            scores = masked(site, scores, ~mask)
+            scores = mask_elements(site, scores, ~mask)
         else:
             scores = plus_mask(site, scores, mask)
     weights = site.reshape(softmax_rows(site, scores), (batch, groups, count // groups, rows, keys))
     v = site.reshape(v, (batch, groups, 1, keys, v.shape[-1]))
-    mixed = site.reshape(private_product(site, weights, v), (batch, count, rows, v.shape[-1]))
-    if not flat:
-        return mixed
-    mixed = site.emit(op.Transpose((0, 2, 1, 3)), mixed)
-    return site.reshape(mixed, (batch, rows, count * v.shape[-1]))
+    output = site.reshape(private_product(site, weights, v), (batch, count, rows, v.shape[-1]))
+    if not is_flat:
+        return output
+    output = site.emit(op.Transpose((0, 2, 1, 3)), output)
+    return site.reshape(output, (batch, rows, count * v.shape[-1]))
 
 
-def _heads(site: Site, x: Private, count: int) -> Private:
+def _split_heads(site: Site, x: Private, count: int) -> Private:
     """`[B, heads, T, d]`, from that or from `[B, T, heads d]`."""
     if len(x.shape) == 4:
         return x
     batch, rows, width = x.shape
     if not count or width % count:
         site.refuse(f"{width} numbers for {count} heads", "Check the model")
-    split = site.reshape(x, (batch, rows, count, width // count))
-    return site.emit(op.Transpose((0, 2, 1, 3)), split)
+    heads = site.reshape(x, (batch, rows, count, width // count))
+    return site.emit(op.Transpose((0, 2, 1, 3)), heads)
 
 
 def plus_mask(site: Site, x: Private, mask: Array) -> Private:
     """A tensor plus constants of which the lowest stand for minus infinity."""
-    dead = mask <= BLOCKING
-    rest = np.where(dead, 0.0, mask)
+    neg_inf = mask <= BLOCKING
+    finite_mask = np.where(neg_inf, 0.0, mask)
     summed = x
-    if rest.any():
-        summed = site.emit(op.AddConstant(rest), replace(x, neg_inf=None))
+    if finite_mask.any():
+        summed = site.emit(op.AddConstant(finite_mask), replace(x, neg_inf=None))
         summed = replace(summed, neg_inf=x.neg_inf)
-    return masked(site, summed, np.broadcast_to(dead, np.broadcast_shapes(dead.shape, x.shape)))
+    return mask_elements(
+        site, summed, np.broadcast_to(neg_inf, np.broadcast_shapes(neg_inf.shape, x.shape))
+    )
 
 
 @operator("RotaryEmbedding", since=23, restrictions="caches and positions constant")
@@ -149,15 +155,17 @@ def rotary_embedding(site: Site) -> Operand:
     if site.has(3):
         positions = site.constant(3, "positions").astype(np.int64)
         cos, sin = cos[positions], sin[positions]
-    flat = len(x.shape) == 3
-    x = _heads(site, x, site.attribute("num_heads", 0))
+    is_flat = len(x.shape) == 3
+    x = _split_heads(site, x, site.attribute("num_heads", 0))
     width = site.attribute("rotary_embedding_dim", 0) or x.shape[-1]
-    halves = [np.asarray(table)[:, None, : x.shape[2], : width // 2] for table in (cos, sin)]
-    first = site.part(x, -1, 0, width)
-    rest = [site.part(x, -1, width, x.shape[-1])] if width < x.shape[-1] else []
-    turned = _rotated(site, first, halves[0], halves[1], bool(site.attribute("interleaved", 0)))
-    rotated = site.joined(3, [turned, *rest])
-    if not flat:
+    tables = [np.asarray(table)[:, None, : x.shape[2], : width // 2] for table in (cos, sin)]
+    rotary_part = site.part(x, -1, 0, width)
+    other_part = [site.part(x, -1, width, x.shape[-1])] if width < x.shape[-1] else []
+    rotated_part = _rotated(
+        site, rotary_part, tables[0], tables[1], bool(site.attribute("interleaved", 0))
+    )
+    rotated = site.joined(3, [rotated_part, *other_part])
+    if not is_flat:
         return rotated
     rotated = site.emit(op.Transpose((0, 2, 1, 3)), rotated)
     return site.reshape(rotated, site.private(0).shape)
@@ -170,10 +178,10 @@ def _rotated(site: Site, x: Private, cos: Array, sin: Array, interleaved: bool) 
         pairs = [
             site.reshape(part, (*part.shape, 1)) for part in (site.emit(op.Negate(), odd), even)
         ]
-        turned = site.reshape(site.emit(op.Concat(4), *pairs), x.shape)
+        swapped = site.reshape(site.emit(op.Concat(4), *pairs), x.shape)
         cos, sin = np.repeat(cos, 2, axis=-1), np.repeat(sin, 2, axis=-1)
     else:
         low, high = site.part(x, -1, 0, width // 2), site.part(x, -1, width // 2, width)
-        turned = site.emit(op.Concat(3), site.emit(op.Negate(), high), low)
+        swapped = site.emit(op.Concat(3), site.emit(op.Negate(), high), low)
         cos, sin = np.concatenate([cos, cos], axis=-1), np.concatenate([sin, sin], axis=-1)
-    return site.emit(op.Add(), times_constant(site, x, cos), times_constant(site, turned, sin))
+    return site.emit(op.Add(), times_constant(site, x, cos), times_constant(site, swapped, sin))

@@ -16,7 +16,7 @@ from privet.compiler.graph import operations as op
 from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.operators.arithmetic import plus_constant
-from privet.compiler.graph.operators.comparison import not_below
+from privet.compiler.graph.operators.comparison import is_nonnegative
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -31,8 +31,8 @@ def one_hot_encoder(site: Site) -> Operand:
     if not categories.size:
         site.refuse("its categories are texts", _TEXTS)
     x = site.private(0)
-    hot = site.reshape(_known(site, x, categories), (*x.shape, len(categories)))
-    return replace(hot, whole=True)
+    one_hot = site.reshape(_matches(site, x, categories), (*x.shape, len(categories)))
+    return replace(one_hot, whole=True)
 
 
 @operator("LabelEncoder", domain=ML, since=1, restrictions=_NUMBERS)
@@ -41,36 +41,38 @@ def label_encoder(site: Site) -> Operand:
     keys, values = (_table(site, column) for column in ("keys", "values"))
     if keys.dtype.kind not in "fi" or values.dtype.kind not in "fi" or len(keys) != len(values):
         site.refuse("it maps texts", _TEXTS)
-    whole = values.dtype.kind == "i"
-    default = float(site.attribute("default_int64" if whole else "default_float", -1.0 * whole))
+    is_integer = values.dtype.kind == "i"
+    default = float(
+        site.attribute("default_int64" if is_integer else "default_float", -1.0 * is_integer)
+    )
     is_number = ~np.isnan(keys.astype(np.float64))  # no private number is NaN
     keys, values = keys[is_number].astype(np.float64), values[is_number].astype(np.float64)
     x = site.private(0)
     weight = (values - default)[:, None]
-    coded = site.emit(op.Dense(weight, np.array([default])), _known(site, x, keys))
-    return replace(site.reshape(coded, x.shape), whole=whole)
+    encoded = site.emit(op.Dense(weight, np.array([default])), _matches(site, x, keys))
+    return replace(site.reshape(encoded, x.shape), whole=is_integer)
 
 
-def _known(site: Site, x: Private, numbers: Array) -> Private:
+def _matches(site: Site, x: Private, numbers: Array) -> Private:
     """`[count, K]`: 1 for each element where it is a number of K."""
     gaps = np.diff(np.sort(numbers))
-    apart = min(0.5, *(gaps / 2)) if gaps.size else 0.5
-    if apart <= 0:
+    half_gap = min(0.5, *(gaps / 2)) if gaps.size else 0.5
+    if half_gap <= 0:
         site.refuse("it lists a number twice", "Check the model")
     count = math.prod(x.shape)
     column = replace(site.reshape(x, (count, 1)), integer=False)
     sides = [
-        not_below(site, plus_constant(site, column, (side - numbers)[None]))
-        for side in (apart, -apart)
+        is_nonnegative(site, plus_constant(site, column, (side - numbers)[None]))
+        for side in (half_gap, -half_gap)
     ]
     return site.emit(op.Sub(), *sides)
 
 
 def _table(site: Site, column: str) -> Array:
     for kind, dtype in (("int64s", np.int64), ("floats", np.float64)):
-        listed = site.attribute(f"{column}_{kind}", None)
-        if listed is not None:
-            return np.asarray(listed, dtype=dtype)
+        values = site.attribute(f"{column}_{kind}", None)
+        if values is not None:
+            return np.asarray(values, dtype=dtype)
     tensor = site.attribute(f"{column}_tensor", None)
     if isinstance(tensor, onnx.TensorProto):
         return onnx.numpy_helper.to_array(tensor).ravel()

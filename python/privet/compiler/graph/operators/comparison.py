@@ -32,31 +32,31 @@ BEYOND = 1e30
 """Exporters write the largest float where there is no bound."""
 
 
-def truth(x: Private) -> Private:
+def as_boolean(x: Private) -> Private:
     """The same, known to be 0 or 1: it may be cast to integers, and be a place among two."""
     return replace(x, integer=False, whole=True, upper_bound=2)
 
 
-def not_below(site: Site, x: Private) -> Private:
+def is_nonnegative(site: Site, x: Private) -> Private:
     """1 where `x >= 0`, else 0."""
-    return truth(site.emit(op.Step(0), x))
+    return as_boolean(site.emit(op.Step(0), x))
 
 
-def above(site: Site, x: Private, bound: float) -> Private:
+def is_above(site: Site, x: Private, bound: float) -> Private:
     """1 where `x > bound`, else 0."""
-    return negated(site, not_below(site, minus(site, np.asarray(bound), x)))
+    return logical_not(site, is_nonnegative(site, minus(site, np.asarray(bound), x)))
 
 
-def negated(site: Site, x: Private) -> Private:
+def logical_not(site: Site, x: Private) -> Private:
     """1 for 0 and 0 for 1."""
-    return truth(site.emit(op.AddConstant(ONE, defined=True), site.emit(op.Negate(), x)))
+    return as_boolean(site.emit(op.AddConstant(ONE, defined=True), site.emit(op.Negate(), x)))
 
 
 @operator("Sign", since=9, restrictions=SUITES)
 def sign(site: Site) -> Operand:
     """1, 0 or -1: two comparisons."""
     x = site.private(0)
-    comparisons = not_below(site, x), not_below(site, site.emit(op.Negate(), x))
+    comparisons = is_nonnegative(site, x), is_nonnegative(site, site.emit(op.Negate(), x))
     return replace(site.emit(op.Sub(), *comparisons), whole=True)
 
 
@@ -64,7 +64,7 @@ def sign(site: Site) -> Operand:
 @operator("GreaterOrEqual", since=12, restrictions=SUITES)
 @operator("Less", since=7, restrictions=SUITES)
 @operator("LessOrEqual", since=12, restrictions=SUITES)
-def compared(site: Site) -> Operand:
+def comparison(site: Site) -> Operand:
     """1 where `a > b`, or whichever way the operator compares. No private number is beyond a
     constant of `BEYOND`."""
     a, b = site.operand(0), site.operand(1)
@@ -75,16 +75,16 @@ def compared(site: Site) -> Operand:
             shape = np.broadcast_shapes(a.shape, b.shape)
             return np.array(np.broadcast_to(sign * constant > 0, shape))
     if site.operator.endswith("OrEqual"):
-        return not_below(site, minus(site, a, b))
-    return negated(site, not_below(site, minus(site, b, a)))
+        return is_nonnegative(site, minus(site, a, b))
+    return logical_not(site, is_nonnegative(site, minus(site, b, a)))
 
 
 @operator("Equal", since=7, restrictions=SUITES)
 def equal(site: Site) -> Operand:
     """1 where `a >= b` and `b >= a`, of which one always holds: their sum less 1."""
     a, b = site.operand(0), site.operand(1)
-    comparisons = not_below(site, minus(site, a, b)), not_below(site, minus(site, b, a))
-    return truth(plus_constant(site, site.emit(op.Add(), *comparisons), -ONE))
+    comparisons = is_nonnegative(site, minus(site, a, b)), is_nonnegative(site, minus(site, b, a))
+    return as_boolean(plus_constant(site, site.emit(op.Add(), *comparisons), -ONE))
 
 
 @operator("Where", since=9, restrictions=_PRODUCT)
@@ -104,7 +104,7 @@ def where(site: Site) -> Operand:
 @operator("Not")
 def negation(site: Site) -> Operand:
     """`1 - x`."""
-    return negated(site, site.private(0))
+    return logical_not(site, site.private(0))
 
 
 @operator("And", since=7, restrictions=_PRODUCT)
@@ -113,22 +113,22 @@ def conjunction(site: Site) -> Operand:
     a, b = site.operand(0), site.operand(1)
     if any(not isinstance(x, Private) and not x.any() for x in (a, b)):
         return np.zeros(np.broadcast_shapes(a.shape, b.shape), bool)
-    return truth(product(site, a, b))
+    return as_boolean(product(site, a, b))
 
 
 @operator("Or", since=7, restrictions=_PRODUCT)
 def disjunction(site: Site) -> Operand:
     """`a + b - a * b`."""
-    return _joined(site, lambda both: both)
+    return _union(site, lambda both: both)
 
 
 @operator("Xor", since=7, restrictions=_PRODUCT)
-def exclusive(site: Site) -> Operand:
+def exclusive_or(site: Site) -> Operand:
     """`a + b - 2 a * b`."""
-    return _joined(site, lambda both: times_constant(site, both, np.asarray(2.0)))
+    return _union(site, lambda both: times_constant(site, both, np.asarray(2.0)))
 
 
-def _joined(site: Site, less: Callable[[Private], Private]) -> Private:
+def _union(site: Site, overlap: Callable[[Private], Private]) -> Private:
     a, b = site.operand(0), site.operand(1)
-    both = product(site, a, b)
-    return truth(minus(site, plus(site, a, b), less(both)))
+    product_ab = product(site, a, b)
+    return as_boolean(minus(site, plus(site, a, b), overlap(product_ab)))

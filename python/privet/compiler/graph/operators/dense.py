@@ -24,43 +24,43 @@ def gemm(site: Site) -> Operand:
         result = private_product(site, a, b)
         if alpha != 1.0:
             result = site.emit(op.Scale(np.full(result.shape, alpha), uniform=True), result)
-        return _plus(site, result, beta)
+        return _add_c(site, result, beta)
     if not isinstance(a, Private) and not isinstance(b, Private):
         constant = (a.T if site.attribute("transA", 0) else a) @ (
             b.T if site.attribute("transB", 0) else b
         )
-        return _plus(site, _times(constant, alpha), beta)
+        return _add_c(site, _scaled(constant, alpha), beta)
     if not isinstance(b, Private):
         assert isinstance(a, Private)
-        weight = _times(b.T if site.attribute("transB", 0) else b, alpha)
+        weight = _scaled(b.T if site.attribute("transB", 0) else b, alpha)
         x = site.emit(op.Transpose((1, 0)), a) if site.attribute("transA", 0) else a
-        return _add_c(site, x, weight, beta)
+        return _product_plus_c(site, x, weight, beta)
     assert not isinstance(a, Private)
     # (A * B)^T = B^T * A^T puts the constant on the right.
-    weight = _times(a if site.attribute("transA", 0) else a.T, alpha)
+    weight = _scaled(a if site.attribute("transA", 0) else a.T, alpha)
     x = b if site.attribute("transB", 0) else site.emit(op.Transpose((1, 0)), b)
     product = site.emit(op.Transpose((1, 0)), site.emit(op.Dense(weight, None), x))
-    return _plus(site, product, beta)
+    return _add_c(site, product, beta)
 
 
-def _add_c(site: Site, x: Private, weight: Array, beta: float) -> Operand:
+def _product_plus_c(site: Site, x: Private, weight: Array, beta: float) -> Operand:
     """The product, with C as the bias where it is one row of constants."""
     if site.has(2) and beta:
         c = site.operand(2)
         columns = weight.shape[-1]
         if not isinstance(c, Private) and c.size in (1, columns) and math.prod(c.shape[:-1]) == 1:
-            bias = np.broadcast_to(_times(c, beta).reshape(-1), (columns,))
+            bias = np.broadcast_to(_scaled(c, beta).reshape(-1), (columns,))
             return site.emit(op.Dense(weight, bias), x)
-    return _plus(site, site.emit(op.Dense(weight, None), x), beta)
+    return _add_c(site, site.emit(op.Dense(weight, None), x), beta)
 
 
-def _plus(site: Site, product: Operand, beta: float) -> Operand:
+def _add_c(site: Site, product: Operand, beta: float) -> Operand:
     if not site.has(2) or not beta:
         return product
     c = site.operand(2)
     if not isinstance(c, Private):
         assert isinstance(product, Private)
-        return site.emit(op.AddConstant(_times(c, beta)), product)
+        return site.emit(op.AddConstant(_scaled(c, beta)), product)
     c = site.lift(c, product.shape)
     if beta != 1.0:
         c = site.emit(op.Scale(np.full(c.shape, beta), uniform=True), c)
@@ -69,7 +69,7 @@ def _plus(site: Site, product: Operand, beta: float) -> Operand:
     return site.emit(op.Add(), product, c)
 
 
-def _times(array: Array, factor: float) -> Array:
+def _scaled(array: Array, factor: float) -> Array:
     """The array as floats, times a factor; float32 stays float32, large weights are not copied."""
     floats = real(array)
     return floats if factor == 1.0 else floats * floats.dtype.type(factor)
@@ -83,8 +83,8 @@ def matmul(site: Site) -> Operand:
         site.refuse("an operand is a single number", "Use Mul")
     if not isinstance(a, Private) and len(b.shape) == 1:
         # A vector on the right is one on the left of the constant turned round.
-        turned = a if a.ndim == 1 else np.swapaxes(a, -1, -2)
-        a, b = b, turned
+        transposed = a if a.ndim == 1 else np.swapaxes(a, -1, -2)
+        a, b = b, transposed
     rows = a if len(a.shape) > 1 else _reshaped(site, a, (1, *a.shape))
     columns = b if len(b.shape) > 1 else _reshaped(site, b, (*b.shape, 1))
     product = _product(site, rows, columns)
@@ -106,11 +106,11 @@ def _product(site: Site, a: Operand, b: Operand) -> Private:
         return private_product(site, a, b)
     if isinstance(a, Private):
         assert not isinstance(b, Private)
-        return _times_constant(site, a, real(b))
+        return _times_matrix(site, a, real(b))
     assert isinstance(b, Private)
     # (A B)^T = B^T A^T puts the constant on the right.
-    turned = _times_constant(site, _swap(site, b), np.swapaxes(real(a), -1, -2))
-    return _swap(site, turned)
+    transposed = _times_matrix(site, _swap_last_axes(site, b), np.swapaxes(real(a), -1, -2))
+    return _swap_last_axes(site, transposed)
 
 
 def private_product(site: Site, a: Private, b: Private) -> Private:
@@ -126,25 +126,25 @@ def private_product(site: Site, a: Private, b: Private) -> Private:
         batch = ()
     if inner != b.shape[-2] or (not batch and max(len(a.shape), len(b.shape)) > 2):
         site.refuse(f"{list(a.shape)} times {list(b.shape)}", "Check the model's shapes")
-    ahead = (1,) * (len(batch) + 2 - len(b.shape)) + b.shape[:-2]
+    leading = (1,) * (len(batch) + 2 - len(b.shape)) + b.shape[:-2]
     shared = len(batch)
-    while shared and ahead[shared - 1] == 1:
+    while shared and leading[shared - 1] == 1:
         shared -= 1
     a = site.lift(a, (*batch, rows, inner))
-    b = site.lift(b, (*batch[:shared], *ahead[shared:], inner, columns))
+    b = site.lift(b, (*batch[:shared], *leading[shared:], inner, columns))
     count = math.prod(batch[:shared])
     a = site.reshape(a, (count, math.prod(batch[shared:]) * rows, inner))
     b = site.reshape(b, (count, inner, columns))
     return site.reshape(site.emit(op.MatMul(), a, b), (*batch, rows, columns))
 
 
-def _swap(site: Site, x: Private) -> Private:
+def _swap_last_axes(site: Site, x: Private) -> Private:
     axes = list(range(len(x.shape)))
     axes[-1], axes[-2] = axes[-2], axes[-1]
     return site.emit(op.Transpose(tuple(axes)), x)
 
 
-def _times_constant(site: Site, x: Private, weight: Array) -> Private:
+def _times_matrix(site: Site, x: Private, weight: Array) -> Private:
     """`[.., M, K] @ [.., K, N]` with at least two axes each."""
     if x.shape[-1] != weight.shape[-2]:
         site.refuse(f"{list(x.shape)} times {list(weight.shape)}", "Check the model's shapes")
@@ -187,11 +187,11 @@ def einsum(site: Site) -> Operand:
     (product, term), *others = private[0], *constants, *private[1:]
     while len(others) > 1:
         (other, right), *others = others
-        later = {*result, *(i for _, t in others for i in t)}
-        left, term = term, "".join(i for i in dict.fromkeys(term + right) if i in later)
+        later_indices = {*result, *(i for _, t in others for i in t)}
+        left, term = term, "".join(i for i in dict.fromkeys(term + right) if i in later_indices)
         product = _contracted(site, [product, other], [left, right], term)
-    last, rights = [x for x, _ in others], [t for _, t in others]
-    return _contracted(site, [product, *last], [term, *rights], result)
+    last_operands, last_terms = [x for x, _ in others], [t for _, t in others]
+    return _contracted(site, [product, *last_operands], [term, *last_terms], result)
 
 
 def _contracted(site: Site, operands: list[Operand], terms: list[str], result: str) -> Operand:
@@ -210,10 +210,10 @@ def _contracted(site: Site, operands: list[Operand], terms: list[str], result: s
     if len(operands) == 1:
         return _ordered(site, operands[0], terms[0], list(result), tuple(size[i] for i in result))
     (a, b), (left, right) = operands, terms
-    sets = [set(left), set(right), set(result)]
-    batch = [i for i in result if i in sets[0] and i in sets[1]]
-    inner = [i for i in left if i in sets[1] and i not in sets[2]]
-    rows, columns = ([i for i in t if i in sets[2] and i not in batch] for t in (left, right))
+    index_sets = [set(left), set(right), set(result)]
+    batch = [i for i in result if i in index_sets[0] and i in index_sets[1]]
+    inner = [i for i in left if i in index_sets[1] and i not in index_sets[2]]
+    rows, columns = ([i for i in t if i in index_sets[2] and i not in batch] for t in (left, right))
     counts = [math.prod(size[i] for i in group) for group in (batch, rows, inner, columns)]
     a = _ordered(site, a, left, [*batch, *rows, *inner], (counts[0], counts[1], counts[2]))
     b = _ordered(site, b, right, [*batch, *inner, *columns], (counts[0], counts[2], counts[3]))
@@ -226,27 +226,36 @@ def _einsum_indices(site: Site, operands: Sequence[Operand]) -> tuple[list[str],
     """The indices of each operand and of the result, with digits for what an ellipsis stands for
     and with the result written out."""
     equation = str(site.attribute("equation", "")).replace(" ", "")
-    before, arrow, out = equation.partition("->")
-    terms = before.split(",")
+    inputs, has_output, output = equation.partition("->")
+    terms = inputs.split(",")
     if not len(operands) == len(terms) > 0:
         site.refuse(f"its equation is {equation!r}", "Write it as MatMul and Transpose")
     shapes = [x.shape for x in operands]
-    ahead = [len(s) - len(t.replace("...", "")) for t, s in zip(terms, shapes, strict=True)]
-    dots = "0123456789"[: max(n if "..." in t else 0 for n, t in zip(ahead, terms, strict=True))]
-    terms = [t.replace("...", dots[len(dots) - n :]) for t, n in zip(terms, ahead, strict=True)]
+    ellipsis_ranks = [
+        len(s) - len(t.replace("...", "")) for t, s in zip(terms, shapes, strict=True)
+    ]
+    ellipsis = "0123456789"[
+        : max(n if "..." in t else 0 for n, t in zip(ellipsis_ranks, terms, strict=True))
+    ]
+    terms = [
+        t.replace("...", ellipsis[len(ellipsis) - n :])
+        for t, n in zip(terms, ellipsis_ranks, strict=True)
+    ]
     letters = "".join(terms)
-    if arrow:
-        out = out.replace("...", dots)
+    if has_output:
+        output = output.replace("...", ellipsis)
     else:
-        out = dots + "".join(i for i in sorted(set(letters) - set(dots)) if letters.count(i) == 1)
+        output = ellipsis + "".join(
+            i for i in sorted(set(letters) - set(ellipsis)) if letters.count(i) == 1
+        )
     size: dict[str, int] = {}
-    fits = set(out) <= set(letters) and all(len(set(t)) == len(t) for t in (*terms, out))
+    is_valid = set(output) <= set(letters) and all(len(set(t)) == len(t) for t in (*terms, output))
     for term, shape in zip(terms, shapes, strict=True):
-        fits &= len(term) == len(shape)
-        fits &= all(size.setdefault(i, n) == n for i, n in zip(term, shape, strict=False))
-    if not fits:
+        is_valid &= len(term) == len(shape)
+        is_valid &= all(size.setdefault(i, n) == n for i, n in zip(term, shape, strict=False))
+    if not is_valid:
         site.refuse(f"its equation is {equation!r}", "Write it as MatMul and Transpose")
-    return terms, out
+    return terms, output
 
 
 def _ordered(

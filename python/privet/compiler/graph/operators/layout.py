@@ -100,10 +100,10 @@ def eye_like(site: Site) -> Operand:
 @operator("CastLike", since=15, restrictions="to floating-point types, or from whole numbers")
 def cast_like(site: Site) -> Operand:
     """Nothing, if it need not round."""
-    x, like = site.operand(0), site.operand(1)
+    x, target = site.operand(0), site.operand(1)
     if not isinstance(x, Private):
         return x
-    if not (like.integer if isinstance(like, Private) else like.dtype.kind != "f"):
+    if not (target.integer if isinstance(target, Private) else target.dtype.kind != "f"):
         return replace(x, integer=False)
     if x.integer:
         return x
@@ -114,17 +114,17 @@ def cast_like(site: Site) -> Operand:
 def reshape(site: Site) -> Operand:
     """With 0, -1 and allowzero."""
     x = site.private(0)
-    target = [int(size) for size in np.ravel(site.constant(1, "shape"))]
+    target_shape = [int(size) for size in np.ravel(site.constant(1, "shape"))]
     if not site.attribute("allowzero", 0):
-        if any(size == 0 and i >= len(x.shape) for i, size in enumerate(target)):
-            site.refuse(f"shape {target} copies an axis that is not there", "Check the model")
-        target = [x.shape[i] if size == 0 else size for i, size in enumerate(target)]
-    if target.count(-1) == 1:
-        rest = -math.prod(target)
-        if rest <= 0 or math.prod(x.shape) % rest:
-            site.refuse(f"{list(x.shape)} cannot become {target}", "Check the model's shapes")
-        target[target.index(-1)] = math.prod(x.shape) // rest
-    return site.reshape(x, target)
+        if any(size == 0 and i >= len(x.shape) for i, size in enumerate(target_shape)):
+            site.refuse(f"shape {target_shape} copies an axis that is not there", "Check the model")
+        target_shape = [x.shape[i] if size == 0 else size for i, size in enumerate(target_shape)]
+    if target_shape.count(-1) == 1:
+        known_size = -math.prod(target_shape)
+        if known_size <= 0 or math.prod(x.shape) % known_size:
+            site.refuse(f"{list(x.shape)} cannot become {target_shape}", "Check the model's shapes")
+        target_shape[target_shape.index(-1)] = math.prod(x.shape) // known_size
+    return site.reshape(x, target_shape)
 
 
 @operator("Flatten")
@@ -143,8 +143,8 @@ def squeeze(site: Site) -> Operand:
     axes = site.ints_of("axes", 1)
     if axes is None:
         axes = [axis for axis, size in enumerate(x.shape) if size == 1]
-    dropped = {site.axis(axis, len(x.shape)) for axis in axes}
-    return site.reshape(x, [d for axis, d in enumerate(x.shape) if axis not in dropped])
+    squeezed_axes = {site.axis(axis, len(x.shape)) for axis in axes}
+    return site.reshape(x, [d for axis, d in enumerate(x.shape) if axis not in squeezed_axes])
 
 
 @operator("Unsqueeze", restrictions="axes constant")
@@ -153,6 +153,6 @@ def unsqueeze(site: Site) -> Operand:
     x = site.private(0)
     axes = site.ints_of("axes", 1) or []
     rank = len(x.shape) + len(axes)
-    added = {site.axis(axis, rank) for axis in axes}
-    old = iter(x.shape)
-    return site.reshape(x, [1 if axis in added else next(old) for axis in range(rank)])
+    new_axes = {site.axis(axis, rank) for axis in axes}
+    sizes = iter(x.shape)
+    return site.reshape(x, [1 if axis in new_axes else next(sizes) for axis in range(rank)])

@@ -50,14 +50,14 @@ def layer_normalization(site: Site) -> Operand:
     """`(x - mean) / sqrt(variance + epsilon)` over the last axes, times a scale, plus a bias."""
     if any(site.uses(output) for output in range(1, site.outputs)):
         site.refuse("its mean or deviation is used", "Use its first output alone")
-    scaled = times_constant(site, _normalized(site, centred=True), _weight(site, 1))
+    scaled = times_constant(site, _normalize_axes(site, centred=True), _weight(site, 1))
     return plus_constant(site, scaled, _weight(site, 2)) if site.has(2) else scaled
 
 
 @operator("RMSNormalization", since=23, restrictions=_INSIDE)
 def rms_normalization(site: Site) -> Operand:
     """`x / sqrt(mean of squares + epsilon)` over the last axes, times a scale."""
-    return times_constant(site, _normalized(site, centred=False), _weight(site, 1))
+    return times_constant(site, _normalize_axes(site, centred=False), _weight(site, 1))
 
 
 @operator("Normalizer", domain=ML, since=1, restrictions=_DIVIDES)
@@ -65,10 +65,10 @@ def normalizer(site: Site) -> Operand:
     """Each row by its largest element, its sum of magnitudes or its length; a vector is a row."""
     x = site.private(0)
     rows = site.reshape(x, (math.prod(x.shape[:-1]), x.shape[-1]))
-    return site.reshape(_divided(site, rows, site.attribute("norm", "MAX")), x.shape)
+    return site.reshape(_divide_by_norm(site, rows, site.attribute("norm", "MAX")), x.shape)
 
 
-def _divided(site: Site, rows: Private, norm: str) -> Private:
+def _divide_by_norm(site: Site, rows: Private, norm: str) -> Private:
     """Each row by its norm."""
     match norm:
         case "MAX":
@@ -77,8 +77,8 @@ def _divided(site: Site, rows: Private, norm: str) -> Private:
             divisor, inverse = sum_of_rows(site, magnitude(site, rows)), RECIPROCAL
         case "L2":
             divisor, inverse = squares_of_rows(site, rows), INVERSE_ROOT
-        case other:
-            site.refuse(f"its norm is {other!r}", "Use MAX, L1 or L2")
+        case unknown_norm:
+            site.refuse(f"its norm is {unknown_norm!r}", "Use MAX, L1 or L2")
     return site.emit(
         op.Mul(), rows, site.lift(site.emit(op.Elementwise(inverse), divisor), rows.shape)
     )
@@ -88,15 +88,15 @@ def _weight(site: Site, index: int) -> np.ndarray:
     return site.constant(index, "weights").astype(np.float64)
 
 
-def _normalized(site: Site, *, centred: bool) -> Private:
+def _normalize_axes(site: Site, *, centred: bool) -> Private:
     x = site.private(0)
     axis = site.axis(site.attribute("axis", -1), len(x.shape))
     rows = site.reshape(x, (math.prod(x.shape[:axis]), math.prod(x.shape[axis:])))
     epsilon = float(site.attribute("epsilon", 1e-5))
-    return site.reshape(standardised(site, rows, epsilon, centred=centred), x.shape)
+    return site.reshape(standardise(site, rows, epsilon, centred=centred), x.shape)
 
 
-def standardised(site: Site, rows: Private, epsilon: float, *, centred: bool = True) -> Private:
+def standardise(site: Site, rows: Private, epsilon: float, *, centred: bool = True) -> Private:
     """`[rows, n]`: each row less its mean, over the root of its variance plus `epsilon`."""
     if centred:
         mean = sum_of_rows(site, rows, mean=True)
@@ -112,13 +112,13 @@ def _per_channel(site: Site, x: Private, index: int) -> np.ndarray:
     return _weight(site, index).reshape(-1, *[1] * (len(x.shape) - 2))
 
 
-def _of_groups(site: Site, groups: int) -> Private:
+def _normalize_groups(site: Site, groups: int) -> Private:
     x = site.private(0)
     if len(x.shape) < 3 or groups < 1 or x.shape[1] % groups:
         site.refuse(f"{groups} groups of {list(x.shape)}", "Check the model's shapes")
     count = x.shape[0] * groups
     rows = site.reshape(x, (count, math.prod(x.shape) // count))
-    scaled = standardised(site, rows, float(site.attribute("epsilon", 1e-5)))
+    scaled = standardise(site, rows, float(site.attribute("epsilon", 1e-5)))
     scaled = times_constant(site, site.reshape(scaled, x.shape), _per_channel(site, x, 1))
     return plus_constant(site, scaled, _per_channel(site, x, 2))
 
@@ -126,13 +126,13 @@ def _of_groups(site: Site, groups: int) -> Private:
 @operator("InstanceNormalization", restrictions=_INSIDE)
 def instance_normalization(site: Site) -> Operand:
     """Each channel of each image by its own mean and variance."""
-    return _of_groups(site, site.private(0).shape[1])
+    return _normalize_groups(site, site.private(0).shape[1])
 
 
 @operator("GroupNormalization", since=18, restrictions=_INSIDE)
 def group_normalization(site: Site) -> Operand:
     """Groups of channels by their means and variances."""
-    return _of_groups(site, site.attribute("num_groups", 0))
+    return _normalize_groups(site, site.attribute("num_groups", 0))
 
 
 @operator("MeanVarianceNormalization", since=9, restrictions=_INSIDE)
@@ -141,10 +141,10 @@ def mean_variance_normalization(site: Site) -> Operand:
     x = site.private(0)
     rank = len(x.shape)
     axes = sorted({site.axis(axis, rank) for axis in site.ints("axes") or (0, 2, 3)})
-    rows, ahead = as_rows(site, x, axes)
-    scaled = site.reshape(standardised(site, rows, 0.0), (*ahead, *(x.shape[i] for i in axes)))
-    back = np.argsort([*(axis for axis in range(rank) if axis not in axes), *axes])
-    return site.transpose(scaled, back.tolist())
+    rows, leading = as_rows(site, x, axes)
+    scaled = site.reshape(standardise(site, rows, 0.0), (*leading, *(x.shape[i] for i in axes)))
+    inverse_perm = np.argsort([*(axis for axis in range(rank) if axis not in axes), *axes])
+    return site.transpose(scaled, inverse_perm.tolist())
 
 
 @operator("LpNormalization", restrictions="not with `--security malicious`")
@@ -152,9 +152,9 @@ def lp_normalization(site: Site) -> Operand:
     """Over one axis, by the sum of magnitudes or the root of the sum of squares."""
     x = site.private(0)
     axis = site.axis(site.attribute("axis", -1), len(x.shape))
-    rows, ahead = as_rows(site, x, [axis])
-    divided = _divided(site, rows, "L1" if site.attribute("p", 2) == 1 else "L2")
-    return from_rows(site, divided, ahead, axis, x.shape[axis])
+    rows, leading = as_rows(site, x, [axis])
+    divided = _divide_by_norm(site, rows, "L1" if site.attribute("p", 2) == 1 else "L2")
+    return from_rows(site, divided, leading, axis, x.shape[axis])
 
 
 @operator("LRN", restrictions="not with `--security malicious`")
@@ -165,9 +165,9 @@ def local_response_normalization(site: Site) -> Operand:
         site.refuse(f"its input {list(x.shape)} has no spatial axes", "Reshape to [N, C, H, W]")
     n, c, places = x.shape[0], x.shape[1], math.prod(x.shape[2:])
     image = site.reshape(x, (n, 1, c, places))
-    around = ((size - 1) // 2, 0, size // 2, 0)
+    padding = ((size - 1) // 2, 0, size // 2, 0)
     factors = (site.attribute("alpha", 1e-4) / size,)
-    pool = op.AvgPool2d((size, 1), (1, 1), around, (1, 1), (c, places), factors)
+    pool = op.AvgPool2d((size, 1), (1, 1), padding, (1, 1), (c, places), factors)
     energy = site.emit(pool, site.emit(op.Mul(), image, image))
     base = site.emit(op.AddConstant(np.asarray(site.attribute("bias", 1.0))), energy)
     power = (Step("log", (0,)), Step("scale", (1,), -site.attribute("beta", 0.75)))

@@ -8,9 +8,9 @@ import numpy as np
 
 from privet.compiler.graph import operations as op
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
-from privet.compiler.graph.operators.comparison import SUITES, not_below
+from privet.compiler.graph.operators.comparison import SUITES, is_nonnegative
 from privet.compiler.graph.operators.reduction import largest_of_rows, running_sum
-from privet.compiler.graph.operators.selection import hits, parts
+from privet.compiler.graph.operators.selection import one_hot_columns, parts
 from privet.compiler.graph.public_maps import as_rows, from_rows
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
@@ -22,21 +22,21 @@ def hardmax(site: Site) -> Operand:
     x = site.private(0)
     axis = site.axis(site.attribute("axis", 1 if site.opset < 13 else -1), len(x.shape))
     axes = list(range(axis, len(x.shape))) if site.opset < 13 else [axis]
-    rows, ahead = as_rows(site, x, axes)
+    rows, leading = as_rows(site, x, axes)
     hot = first_largest(site, rows)
     if len(axes) > 1 or site.opset < 13:
         return site.reshape(hot, x.shape)
-    return from_rows(site, hot, ahead, axis, x.shape[axis])
+    return from_rows(site, hot, leading, axis, x.shape[axis])
 
 
 def first_largest(site: Site, rows: Private) -> Private:
     """`[rows, n]`: 1 at the first of the largest elements of each row."""
     largest = site.lift(largest_of_rows(site, rows), rows.shape)
-    is_largest = not_below(site, site.emit(op.Sub(), rows, largest))
+    is_largest = is_nonnegative(site, site.emit(op.Sub(), rows, largest))
     # Twice itself less those up to it is 1 at the first one, and below 1 elsewhere.
     twice = site.emit(op.Add(), is_largest, is_largest)
-    rest = site.emit(op.Sub(), twice, running_sum(site, is_largest))
-    return not_below(site, plus_constant(site, rest, np.asarray(-1.0)))
+    first_score = site.emit(op.Sub(), twice, running_sum(site, is_largest))
+    return is_nonnegative(site, plus_constant(site, first_score, np.asarray(-1.0)))
 
 
 @operator("OneHot", since=9, restrictions=f"depth and values constant; {SUITES}")
@@ -47,10 +47,12 @@ def one_hot(site: Site) -> Operand:
     site.bound(depth)
     axis, rank = site.axis(site.attribute("axis", -1), len(x.shape) + 1), len(x.shape)
     if 1 < x.upper_bound <= depth:
-        hit = hits(site, x, 0, depth)
+        hot = one_hot_columns(site, x, 0, depth)
     else:
-        hit_pairs = site.reshape(hits(site, x, -depth, depth), (math.prod(x.shape), 2, depth))
-        hit = site.emit(op.Add(), *parts(site, hit_pairs, 1, [1, 1]))
-    hit = site.reshape(hit, (*x.shape, depth))
-    hit = site.transpose(hit, (*range(axis), rank, *range(axis, rank)))
-    return plus_constant(site, times_constant(site, hit, np.asarray(on - off)), np.asarray(off))
+        hot_pairs = site.reshape(
+            one_hot_columns(site, x, -depth, depth), (math.prod(x.shape), 2, depth)
+        )
+        hot = site.emit(op.Add(), *parts(site, hot_pairs, 1, [1, 1]))
+    hot = site.reshape(hot, (*x.shape, depth))
+    hot = site.transpose(hot, (*range(axis), rank, *range(axis, rank)))
+    return plus_constant(site, times_constant(site, hot, np.asarray(on - off)), np.asarray(off))

@@ -32,13 +32,13 @@ RANGES = {
 @operator("QuantizeLinear", since=10, restrictions=f"of a whole tensor, to integers; {_CONSTANT}")
 def quantize_linear(site: Site) -> Operand:
     """What stands for the tensor, kept within the range of its integers."""
-    return _quantized(site, site.private(0), 1, 2)
+    return _quantize(site, site.private(0), 1, 2)
 
 
 @operator("DequantizeLinear", since=10, restrictions=f"of a whole tensor; {_CONSTANT}")
 def dequantize_linear(site: Site) -> Operand:
     """`(q - zero) scale`."""
-    return _real(site, 0, 1, 2)
+    return _real_operand(site, 0, 1, 2)
 
 
 @operator(
@@ -47,8 +47,8 @@ def dequantize_linear(site: Site) -> Operand:
 def dynamic_quantize_linear(site: Site) -> tuple[Operand, ...]:
     """The tensor itself, as with steps of 1: its range is its own, so that nothing saturates."""
     one, zero = np.float32(1.0), np.uint8(0)
-    marked = replace(site.private(0), quantized=Quantized(1.0, 0.0))
-    return marked, np.asarray(one), np.asarray(zero)
+    tensor = replace(site.private(0), quantized=Quantized(1.0, 0.0))
+    return tensor, np.asarray(one), np.asarray(zero)
 
 
 @operator("MatMulInteger", since=10, restrictions="zero points constant")
@@ -57,7 +57,7 @@ def matmul_integer(site: Site) -> Operand:
     zeros = [site.constant(k, "zero points") if site.has(k) else np.zeros(()) for k in (2, 3)]
     if zeros[0].ndim == 1:
         zeros[0] = zeros[0].reshape(-1, 1)
-    return site.apply("MatMul", *(_centred(site, k, zero) for k, zero in enumerate(zeros)))
+    return site.apply("MatMul", *(_subtract_zero(site, k, zero) for k, zero in enumerate(zeros)))
 
 
 @operator("ConvInteger", since=10, restrictions="weights and zero points constant")
@@ -66,47 +66,49 @@ def conv_integer(site: Site) -> Operand:
     zeros = [site.constant(k, "zero points") if site.has(k) else np.zeros(()) for k in (2, 3)]
     weight = site.constant(1, "weights")
     zeros[1] = zeros[1].reshape(-1, *[1] * (weight.ndim - 1))
-    operands = [_centred(site, k, zero) for k, zero in enumerate(zeros)]
+    operands = [_subtract_zero(site, k, zero) for k, zero in enumerate(zeros)]
     return site.apply("Conv", *operands, **site.attributes)
 
 
 @operator("QLinearMatMul", since=10, restrictions=_CONSTANT)
 def qlinear_matmul(site: Site) -> Operand:
     """A `MatMul` between DequantizeLinear and QuantizeLinear."""
-    product = site.apply("MatMul", _real(site, 0, 1, 2, (-1, 1)), _real(site, 3, 4, 5, (-1,)))
-    return _quantized(site, product, 6, 7)
+    product = site.apply(
+        "MatMul", _real_operand(site, 0, 1, 2, (-1, 1)), _real_operand(site, 3, 4, 5, (-1,))
+    )
+    return _quantize(site, product, 6, 7)
 
 
 @operator("QLinearConv", since=10, restrictions=f"weights and bias constant; {_CONSTANT}")
 def qlinear_conv(site: Site) -> Operand:
     """A `Conv` between DequantizeLinear and QuantizeLinear; the bias has steps of both scales."""
     rank = site.constant(3, "weights").ndim
-    operands = [_real(site, 0, 1, 2), _real(site, 3, 4, 5, (-1, *[1] * (rank - 1)))]
+    operands = [_real_operand(site, 0, 1, 2), _real_operand(site, 3, 4, 5, (-1, *[1] * (rank - 1)))]
     if site.has(8):
         step = site.constant(1, "scale") * site.constant(4, "scale")
         operands.append(np.asarray(site.constant(8, "bias") * step.astype(np.float64)))
-    return _quantized(site, site.apply("Conv", *operands, **site.attributes), 6, 7)
+    return _quantize(site, site.apply("Conv", *operands, **site.attributes), 6, 7)
 
 
-def _quantized(site: Site, x: Private, scale: int, zero: int) -> Private:
+def _quantize(site: Site, x: Private, scale: int, zero: int) -> Private:
     """A tensor with the range and the steps that two inputs state."""
-    step = _number(site, scale, "scale")
-    kind = np.dtype(np.uint8)
+    scale_value = _scalar(site, scale, "scale")
+    dtype = np.dtype(np.uint8)
     if site.has(zero):
-        kind = site.constant(zero, "zero point").dtype
+        dtype = site.constant(zero, "zero point").dtype
     elif site.attribute("output_dtype", 0):
-        kind = onnx.helper.tensor_dtype_to_np_dtype(site.attribute("output_dtype", 0))
-    if kind.name not in RANGES:
-        site.refuse(f"it quantises to {kind.name}", "Quantise to int8 or uint8")
-    origin = _number(site, zero, "zero point") if site.has(zero) else 0.0
-    low, high = ((end - origin) * step for end in RANGES[kind.name])
+        dtype = onnx.helper.tensor_dtype_to_np_dtype(site.attribute("output_dtype", 0))
+    if dtype.name not in RANGES:
+        site.refuse(f"it quantises to {dtype.name}", "Quantise to int8 or uint8")
+    zero_point = _scalar(site, zero, "zero point") if site.has(zero) else 0.0
+    low, high = ((end - zero_point) * scale_value for end in RANGES[dtype.name])
     if x.quantized is not None:
-        x = _dequantized(site, x, 1.0, 0.0)
-    levels = site.emit(op.Saturate(low, high, step), x)
-    return replace(levels, integer=False, whole=False, quantized=Quantized(step, origin))
+        x = _dequantize(site, x, 1.0, 0.0)
+    levels = site.emit(op.Saturate(low, high, scale_value), x)
+    return replace(levels, integer=False, whole=False, quantized=Quantized(scale_value, zero_point))
 
 
-def _number(site: Site, index: int, role: str) -> float:
+def _scalar(site: Site, index: int, role: str) -> float:
     array = site.constant(index, role)
     if array.size != 1:
         site.refuse(
@@ -116,40 +118,42 @@ def _number(site: Site, index: int, role: str) -> float:
     return float(array.astype(np.float64).reshape(()))
 
 
-def _real(
+def _real_operand(
     site: Site, index: int, scale: int, zero: int, axes: tuple[int, ...] | None = None
 ) -> Operand:
     """The tensor that an input stands for; a constant one may have scales along an axis."""
     operand = site.operand(index)
     if isinstance(operand, Private):
-        origin = _number(site, zero, "zero point") if site.has(zero) else 0.0
-        return _dequantized(site, operand, _number(site, scale, "scale"), origin)
-    step = site.constant(scale, "scale").astype(np.float64)
-    start = site.constant(zero, "zero point").astype(np.float64) if site.has(zero) else np.zeros(())
-    if axes is not None and step.ndim == 1:
-        step = step.reshape(axes)
-        start = start.reshape(axes) if start.ndim == 1 else start
-    return np.asarray((operand.astype(np.float64) - start) * step)
+        zero_point = _scalar(site, zero, "zero point") if site.has(zero) else 0.0
+        return _dequantize(site, operand, _scalar(site, scale, "scale"), zero_point)
+    scale_values = site.constant(scale, "scale").astype(np.float64)
+    zero_points = (
+        site.constant(zero, "zero point").astype(np.float64) if site.has(zero) else np.zeros(())
+    )
+    if axes is not None and scale_values.ndim == 1:
+        scale_values = scale_values.reshape(axes)
+        zero_points = zero_points.reshape(axes) if zero_points.ndim == 1 else zero_points
+    return np.asarray((operand.astype(np.float64) - zero_points) * scale_values)
 
 
-def _dequantized(site: Site, x: Private, scale: float, zero: float) -> Private:
+def _dequantize(site: Site, x: Private, scale: float, zero: float) -> Private:
     """`(q - zero) scale` of the integers that a tensor stands for."""
     if x.quantized is None and not x.integer:
         site.refuse("it reads a tensor that is not quantised", "Check the model")
     quantized = x.quantized or Quantized(1.0, 0.0)
-    number = replace(x, quantized=None, integer=False)
+    real_tensor = replace(x, quantized=None, integer=False)
     if quantized.scale != scale:
-        number = times_constant(site, number, np.asarray(scale / quantized.scale))
+        real_tensor = times_constant(site, real_tensor, np.asarray(scale / quantized.scale))
     if quantized.zero != zero:
-        number = plus_constant(site, number, np.asarray((quantized.zero - zero) * scale))
-    return number
+        real_tensor = plus_constant(site, real_tensor, np.asarray((quantized.zero - zero) * scale))
+    return real_tensor
 
 
-def _centred(site: Site, index: int, zero: Array) -> Operand:
+def _subtract_zero(site: Site, index: int, zero: Array) -> Operand:
     """The integers of an input less a zero point."""
     operand = site.operand(index)
     if not isinstance(operand, Private):
         return np.asarray(operand.astype(np.float64) - zero.astype(np.float64))
     if zero.size != 1:
         site.refuse("a private tensor has several zero points", "Quantise it as a whole tensor")
-    return _dequantized(site, operand, 1.0, float(zero.astype(np.float64).reshape(())))
+    return _dequantize(site, operand, 1.0, float(zero.astype(np.float64).reshape(())))

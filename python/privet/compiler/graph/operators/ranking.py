@@ -13,10 +13,10 @@ import numpy as np
 
 from privet.compiler.graph import operations as op
 from privet.compiler.graph.operators.arithmetic import minus, plus, plus_constant
-from privet.compiler.graph.operators.comparison import not_below
+from privet.compiler.graph.operators.comparison import is_nonnegative
 from privet.compiler.graph.operators.one_hot import first_largest
 from privet.compiler.graph.operators.reduction import largest_of_rows, sum_of_rows
-from privet.compiler.graph.operators.selection import kept
+from privet.compiler.graph.operators.selection import keep_elements
 from privet.compiler.graph.public_maps import pick
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Private, Site
@@ -38,50 +38,54 @@ def top_k(site: Site) -> tuple[Private, Private]:
         site.refuse("it takes elements along another axis than the last", "Transpose before it")
     if not 0 < count <= size:
         site.refuse(f"it takes {count} of {size} elements", "Check the model")
-    ahead, samples = x.shape[:-1], math.prod(x.shape[:-1])
+    leading, samples = x.shape[:-1], math.prod(x.shape[:-1])
     rows = site.reshape(x, (samples, size))
     keys = rows if site.attribute("largest", 1) else site.emit(op.Negate(), rows)
     if size > MOST_PAIRED and count > MOST_FOUND:
         site.refuse(f"it takes {count} of {size} elements", f"Take {MOST_FOUND} at most")
-    hot = _by_ranks(site, keys, count) if size <= MOST_PAIRED else _in_turn(site, keys, count)
-    values = site.emit(op.MatMul(), hot, site.reshape(rows, (samples, size, 1)))
-    places = site.reshape(hot, (*ahead, count, size))
-    return site.reshape(values, (*ahead, count)), replace(places, integer=True, one_hot=True)
+    one_hot = _by_ranks(site, keys, count) if size <= MOST_PAIRED else _by_maxima(site, keys, count)
+    values = site.emit(op.MatMul(), one_hot, site.reshape(rows, (samples, size, 1)))
+    places = site.reshape(one_hot, (*leading, count, size))
+    return site.reshape(values, (*leading, count)), replace(places, integer=True, one_hot=True)
 
 
 def _by_ranks(site: Site, keys: Private, count: int) -> Private:
     """`[rows, count, n]`: an element's rank is how many are before it."""
     rows, size = keys.shape
     shape = (rows, size, size)
-    across = site.lift(site.reshape(keys, (rows, 1, size)), shape)
-    down = site.lift(site.reshape(keys, (rows, size, 1)), shape)
+    column_keys = site.lift(site.reshape(keys, (rows, 1, size)), shape)
+    row_keys = site.lift(site.reshape(keys, (rows, size, 1)), shape)
     # Of a pair i, j with j < i: whether j is before i, as equal ones are.
-    before = kept(site, not_below(site, site.emit(op.Sub(), across, down)), np.tri(size, k=-1) > 0)
+    before = keep_elements(
+        site,
+        is_nonnegative(site, site.emit(op.Sub(), column_keys, row_keys)),
+        np.tri(size, k=-1) > 0,
+    )
     before_rows = site.reshape(before, (rows * size, size))
-    turned = site.apply("Transpose", before, perm=[0, 2, 1])
-    turned_rows = site.reshape(turned, (rows * size, size))
-    behind = np.arange(size - 1, -1, -1, dtype=np.float64)
-    rank = minus(site, sum_of_rows(site, before_rows), sum_of_rows(site, turned_rows))
-    rank = plus_constant(site, site.reshape(rank, (rows, 1, size)), behind)
-    wide = site.lift(rank, (rows, count, size))
+    behind = site.apply("Transpose", before, perm=[0, 2, 1])
+    behind_rows = site.reshape(behind, (rows * size, size))
+    offsets = np.arange(size - 1, -1, -1, dtype=np.float64)
+    rank = minus(site, sum_of_rows(site, before_rows), sum_of_rows(site, behind_rows))
+    rank = plus_constant(site, site.reshape(rank, (rows, 1, size)), offsets)
+    ranks = site.lift(rank, (rows, count, size))
     ends = np.arange(count, dtype=np.float64)[:, None] + 0.5
-    reached = not_below(site, minus(site, ends, wide))
+    is_within = is_nonnegative(site, minus(site, ends, ranks))
     if count == 1:
-        return reached
-    first = pick(site, reached, 1, [0])
-    steps = [pick(site, reached, 1, range(at, count - 1 + at)) for at in (1, 0)]
+        return is_within
+    first = pick(site, is_within, 1, [0])
+    steps = [pick(site, is_within, 1, range(shift, count - 1 + shift)) for shift in (1, 0)]
     return site.emit(op.Concat(1), first, site.emit(op.Sub(), *steps))
 
 
-def _in_turn(site: Site, keys: Private, count: int) -> Private:
+def _by_maxima(site: Site, keys: Private, count: int) -> Private:
     """`[rows, count, n]`: what was found is put below all others, and the next one looked for."""
     rows, size = keys.shape
     least = site.emit(op.Negate(), largest_of_rows(site, site.emit(op.Negate(), keys)))
     lowest = site.lift(plus_constant(site, least, np.asarray(-1.0)), keys.shape)
-    hots = []
-    for left in reversed(range(count)):
-        hot = first_largest(site, keys)
-        hots.append(site.reshape(hot, (rows, 1, size)))
-        if left:
-            keys = plus(site, keys, site.emit(op.Mul(), hot, site.emit(op.Sub(), lowest, keys)))
-    return site.joined(1, hots)
+    one_hots = []
+    for remaining in reversed(range(count)):
+        one_hot = first_largest(site, keys)
+        one_hots.append(site.reshape(one_hot, (rows, 1, size)))
+        if remaining:
+            keys = plus(site, keys, site.emit(op.Mul(), one_hot, site.emit(op.Sub(), lowest, keys)))
+    return site.joined(1, one_hots)

@@ -35,19 +35,21 @@ def as_private(site: Site, operand: Operand, source: Private | None = None) -> P
     source = source or next(x for x in site.inputs if isinstance(x, Private))
     one = site.emit(op.Slice((0,), (1,), (1,)), site.reshape(source, (math.prod(source.shape),)))
     zero = site.emit(op.Sub(), one, one)
-    corner = site.reshape(zero, (1,) * operand.ndim)
-    return site.emit(op.AddConstant(real(operand)), site.lift(corner, operand.shape))
+    zeros = site.reshape(zero, (1,) * operand.ndim)
+    return site.emit(op.AddConstant(real(operand)), site.lift(zeros, operand.shape))
 
 
 @operator("Expand", since=8, restrictions="shape constant")
 def expand(site: Site) -> Operand:
     """Numpy's broadcasting to a shape."""
     x = site.private(0)
-    target = [int(size) for size in np.ravel(site.constant(1, "shape"))]
+    target_shape = [int(size) for size in np.ravel(site.constant(1, "shape"))]
     try:
-        shape = np.broadcast_shapes(x.shape, tuple(target))
+        shape = np.broadcast_shapes(x.shape, tuple(target_shape))
     except ValueError:
-        site.refuse(f"{list(x.shape)} does not broadcast to {target}", "Check the model's shapes")
+        site.refuse(
+            f"{list(x.shape)} does not broadcast to {target_shape}", "Check the model's shapes"
+        )
     return site.lift(x, tuple(int(size) for size in shape))
 
 
@@ -88,27 +90,27 @@ def pad(site: Site) -> Operand:
     mode = site.attribute("mode", "constant")
     if mode == "constant":
         return site.emit(op.Pad(tuple(before), tuple(after), value), x)
-    for axis, sides in enumerate(zip(before, after, strict=True)):
+    for axis, widths in enumerate(zip(before, after, strict=True)):
         size = x.shape[axis]
-        if mode == "reflect" and max(sides) >= max(size, 2):
-            site.refuse(f"it reflects {max(sides)} of {size} elements", "Use less padding")
-        x = pick(site, x, axis, _padded(site, size, sides, mode).tolist())
+        if mode == "reflect" and max(widths) >= max(size, 2):
+            site.refuse(f"it reflects {max(widths)} of {size} elements", "Use less padding")
+        x = pick(site, x, axis, _padded_indices(site, size, widths, mode).tolist())
     return x
 
 
-def _padded(site: Site, size: int, sides: tuple[int, int], mode: str) -> Array:
+def _padded_indices(site: Site, size: int, widths: tuple[int, int], mode: str) -> Array:
     """Which elements of an axis stand where, padded by its own."""
-    site.bound(size + sum(sides))
+    site.bound(size + sum(widths))
     match mode:
         case "edge" | "reflect" | "wrap":
-            return np.pad(np.arange(size), sides, mode=mode)
+            return np.pad(np.arange(size), widths, mode=mode)
         case _:
             site.refuse(f"its mode is {mode}", "Use mode constant, edge, reflect or wrap")
 
 
 def _crop(site: Site, x: Private, before: list[int], after: list[int]) -> Private:
-    sides = zip(x.shape, before, after, strict=True)
-    return site.slice(x, [(max(-b, 0), size - max(-a, 0), 1) for size, b, a in sides])
+    sizes = zip(x.shape, before, after, strict=True)
+    return site.slice(x, [(max(-b, 0), size - max(-a, 0), 1) for size, b, a in sizes])
 
 
 @operator("DepthToSpace", restrictions="on images")
@@ -117,11 +119,11 @@ def depth_to_space(site: Site) -> Operand:
     x, (n, c, h, w) = _image(site)
     b = site.attribute("blocksize", 1)
     if site.attribute("mode", "DCR") == "DCR":
-        split, perm = (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)
+        blocks, perm = (n, b, b, c // (b * b), h, w), (0, 3, 4, 1, 5, 2)
     else:
-        split, perm = (n, c // (b * b), b, b, h, w), (0, 1, 4, 2, 5, 3)
-    moved = site.emit(op.Transpose(perm), site.reshape(x, split))
-    return site.reshape(moved, (n, c // (b * b), h * b, w * b))
+        blocks, perm = (n, c // (b * b), b, b, h, w), (0, 1, 4, 2, 5, 3)
+    transposed = site.emit(op.Transpose(perm), site.reshape(x, blocks))
+    return site.reshape(transposed, (n, c // (b * b), h * b, w * b))
 
 
 def _image(site: Site) -> tuple[Private, tuple[int, int, int, int]]:
@@ -137,7 +139,9 @@ def space_to_depth(site: Site) -> Operand:
     """Blocks of space become channels; modes DCR and CRD."""
     x, (n, c, h, w) = _image(site)
     b = site.attribute("blocksize", 1)
-    split = site.reshape(x, (n, c, h // b, b, w // b, b))
-    first = site.attribute("mode", "DCR") == "DCR"
-    moved = site.emit(op.Transpose((0, 3, 5, 1, 2, 4) if first else (0, 1, 3, 5, 2, 4)), split)
-    return site.reshape(moved, (n, c * b * b, h // b, w // b))
+    blocks = site.reshape(x, (n, c, h // b, b, w // b, b))
+    is_dcr = site.attribute("mode", "DCR") == "DCR"
+    transposed = site.emit(
+        op.Transpose((0, 3, 5, 1, 2, 4) if is_dcr else (0, 1, 3, 5, 2, 4)), blocks
+    )
+    return site.reshape(transposed, (n, c * b * b, h // b, w // b))

@@ -63,8 +63,8 @@ class Direction:
 
     is_reverse: bool
     activations: tuple[Activation, ...]
-    inputs: Array
-    states: Array
+    input_weights: Array
+    state_weights: Array
     input_bias: Array
     state_bias: Array
     peepholes: Array | None
@@ -76,21 +76,21 @@ class Cell:
 
     site: Site
     directions: Sequence[Direction]
-    hidden: int
+    hidden_size: int
     rows: int
     clip: float
     is_joined: bool
 
     def activate(self, index: int, x: State) -> Private:
         """An activation of gates, which are clipped before it if the model says so."""
-        x = _private(x)
+        x = _as_private(x)
         if self.clip and index < 2:
             x = self.site.apply("Clip", x, min=-self.clip, max=self.clip)
         return self.directions[0].activations[index](self.site, x)
 
     def gates(self, x: State, first: int, last: int) -> State:
         """Columns of some gates."""
-        start, end = first * self.hidden, last * self.hidden
+        start, end = first * self.hidden_size, last * self.hidden_size
         if isinstance(x, Private):
             return self.site.part(x, 1, start, end)
         return None if x is None else x[:, start:end]
@@ -101,83 +101,88 @@ class Cell:
             return None
         products: list[Operand] = []
         for index, direction in enumerate(self.directions):
-            weight = direction.states[:, first * self.hidden : last * self.hidden]
+            weight = direction.state_weights[:, first * self.hidden_size : last * self.hidden_size]
             start, end = index * self.rows, (index + 1) * self.rows
             if isinstance(state, Private):
                 part = self.site.part(state, 0, start, end)
                 products.append(self.site.emit(op.Dense(weight, None), part))
             else:
                 products.append(state[start:end] @ weight)
-        return _joined(self.site, products, 0)
+        return _concat(self.site, products, 0)
 
-    def along_rows(self, vectors: Sequence[Array]) -> Array:
+    def repeat_rows(self, vectors: Sequence[Array]) -> Array:
         """A vector for each direction, on the rows of each."""
         return np.repeat(np.stack(vectors), self.rows, axis=0)
 
 
 def _rnn(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
     """`f(x W + h R)`."""
-    return [cell.activate(0, _plus(cell.site, x, cell.times_weights(states[0], 0, 1)))]
+    return [cell.activate(0, _add(cell.site, x, cell.times_weights(states[0], 0, 1)))]
 
 
 def _gru(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
     """Gates z, r and h; the new state is `h + z (H - h)`."""
     site, (state,) = cell.site, states
-    is_late = bool(site.attribute("linear_before_reset", 0))
-    from_state = cell.times_weights(state, 0, 3 if is_late else 2)
-    gate_sum = _plus(site, cell.gates(x, 0, 2), cell.gates(from_state, 0, 2))
+    resets_after = bool(site.attribute("linear_before_reset", 0))
+    recurrent = cell.times_weights(state, 0, 3 if resets_after else 2)
+    gate_sum = _add(site, cell.gates(x, 0, 2), cell.gates(recurrent, 0, 2))
     gates = cell.activate(0, gate_sum)
     reset = cell.gates(gates, 1, 2)
-    if is_late:
-        bias = cell.along_rows([direction.state_bias for direction in cell.directions])
-        through = _times(site, reset, _plus(site, cell.gates(from_state, 2, 3), bias))
+    if resets_after:
+        bias = cell.repeat_rows([direction.state_bias for direction in cell.directions])
+        candidate_state = _multiply(site, reset, _add(site, cell.gates(recurrent, 2, 3), bias))
     else:
-        through = cell.times_weights(_times(site, reset, state), 2, 3)
-    new = cell.activate(1, _plus(site, cell.gates(x, 2, 3), through))
-    assert isinstance(new, Private)
-    gap = _plus(site, site.emit(op.Negate(), new), state)
-    return [_plus(site, new, _times(site, cell.gates(gates, 0, 1), gap))]
+        candidate_state = cell.times_weights(_multiply(site, reset, state), 2, 3)
+    candidate = cell.activate(1, _add(site, cell.gates(x, 2, 3), candidate_state))
+    assert isinstance(candidate, Private)
+    difference = _add(site, site.emit(op.Negate(), candidate), state)
+    return [_add(site, candidate, _multiply(site, cell.gates(gates, 0, 1), difference))]
 
 
 def _lstm(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
     """Gates i, f, o and c; the new cell is `f C + i c` and the new state `o h(C)`."""
     site, (state, memory) = cell.site, states
-    total = _plus(site, x, cell.times_weights(state, 0, 4))
+    gate_sum = _add(site, x, cell.times_weights(state, 0, 4))
     peepholes = [
         direction.peepholes for direction in cell.directions if direction.peepholes is not None
     ]
     if cell.is_joined:
-        gates = cell.activate(0, total)
-        input_and_forget, out = cell.gates(gates, 0, 2), cell.gates(gates, 2, 3)
-        half = cell.gates(gates, 3, 4)
-        new = _plus(site, _plus(site, half, half), np.asarray(-1.0))
+        gates = cell.activate(0, gate_sum)
+        input_and_forget, output_gate = cell.gates(gates, 0, 2), cell.gates(gates, 2, 3)
+        halves = cell.gates(gates, 3, 4)
+        candidate = _add(site, _add(site, halves, halves), np.asarray(-1.0))
     else:
-        before, out = cell.gates(total, 0, 2), cell.gates(total, 2, 3)
+        gate_inputs, output_gate = cell.gates(gate_sum, 0, 2), cell.gates(gate_sum, 2, 3)
         if peepholes and memory is not None:
             peephole_terms = [
-                _times(site, memory, cell.along_rows([p[k] for p in peepholes])) for k in (0, 1)
+                _multiply(site, memory, cell.repeat_rows([p[k] for p in peepholes])) for k in (0, 1)
             ]
-            before = _plus(site, before, _joined(site, peephole_terms, 1))
-        input_and_forget, new = cell.activate(0, before), cell.activate(1, cell.gates(total, 3, 4))
-    input_gate, forget = cell.gates(input_and_forget, 0, 1), cell.gates(input_and_forget, 1, 2)
+            gate_inputs = _add(site, gate_inputs, _concat(site, peephole_terms, 1))
+        input_and_forget, candidate = (
+            cell.activate(0, gate_inputs),
+            cell.activate(1, cell.gates(gate_sum, 3, 4)),
+        )
+    input_gate, forget_gate = cell.gates(input_and_forget, 0, 1), cell.gates(input_and_forget, 1, 2)
     if site.attribute("input_forget", 0):
         assert isinstance(input_gate, Private)
-        forget = _plus(site, site.emit(op.Negate(), input_gate), np.asarray(1.0))
-        input_and_forget = _joined(site, [input_gate, forget], 1)
+        forget_gate = _add(site, site.emit(op.Negate(), input_gate), np.asarray(1.0))
+        input_and_forget = _concat(site, [input_gate, forget_gate], 1)
     if isinstance(memory, Private):
-        products = _times(site, input_and_forget, _joined(site, [new, memory], 1))
-        memory = _plus(site, cell.gates(products, 0, 1), cell.gates(products, 1, 2))
+        products = _multiply(site, input_and_forget, _concat(site, [candidate, memory], 1))
+        memory = _add(site, cell.gates(products, 0, 1), cell.gates(products, 1, 2))
     else:
-        memory = _plus(site, _times(site, input_gate, new), _times(site, forget, memory))
+        memory = _add(
+            site, _multiply(site, input_gate, candidate), _multiply(site, forget_gate, memory)
+        )
     if not cell.is_joined:
         if peepholes:
-            look = cell.along_rows([p[2] for p in peepholes])
-            out = _plus(site, out, _times(site, memory, look))
-        out = cell.activate(0, out)
-    return [_times(site, out, cell.activate(2, memory)), memory]
+            output_peephole = cell.repeat_rows([p[2] for p in peepholes])
+            output_gate = _add(site, output_gate, _multiply(site, memory, output_peephole))
+        output_gate = cell.activate(0, output_gate)
+    return [_multiply(site, output_gate, cell.activate(2, memory)), memory]
 
 
-def _joined(site: Site, parts: Sequence[State], axis: int) -> State:
+def _concat(site: Site, parts: Sequence[State], axis: int) -> State:
     """Parts of one kind next to one another."""
     private = [part for part in parts if isinstance(part, Private)]
     if private:
@@ -187,7 +192,7 @@ def _joined(site: Site, parts: Sequence[State], axis: int) -> State:
     return np.concatenate([part for part in parts if isinstance(part, np.ndarray)], axis)
 
 
-def _plus(site: Site, a: State, b: State) -> State:
+def _add(site: Site, a: State, b: State) -> State:
     if not isinstance(a, Private):
         a, b = b, a
     if a is None or b is None:
@@ -197,7 +202,7 @@ def _plus(site: Site, a: State, b: State) -> State:
     return np.asarray(a + b)
 
 
-def _times(site: Site, a: State, b: State) -> State:
+def _multiply(site: Site, a: State, b: State) -> State:
     if not isinstance(a, Private):
         a, b = b, a
     if a is None or b is None:
@@ -207,10 +212,10 @@ def _times(site: Site, a: State, b: State) -> State:
     return np.asarray(a * b)
 
 
-Cells = Callable[[Cell, Private, Sequence[State]], list[State]]
+CellStep = Callable[[Cell, Private, Sequence[State]], list[State]]
 
 
-CELLS: dict[str, tuple[Cells, tuple[int, ...], tuple[str, ...]]] = {
+CELLS: dict[str, tuple[CellStep, tuple[int, ...], tuple[str, ...]]] = {
     "RNN": (_rnn, (0,), ("Tanh",)),
     "GRU": (_gru, (0, 1, 2), ("Sigmoid", "Tanh")),
     "LSTM": (_lstm, (0, 2, 1, 3), ("Sigmoid", "Tanh", "Tanh")),
@@ -225,89 +230,107 @@ a node names none."""
 def unrolled(site: Site) -> tuple[Operand, ...]:
     """With any of ONNX's activations; GRU with the linear layer before or after the reset gate,
     LSTM with peepholes and coupled gates."""
-    return _Net(site).outputs()
+    return _UnrolledCell(site).outputs()
 
 
-class _Net:
+class _UnrolledCell:
     """A node: its weights, and the walk over the steps."""
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        self.step, self.order, self.defaults = CELLS[site.operator]
+        self.step, self.gate_order, self.default_activations = CELLS[site.operator]
         x = site.private(0)
         if x.integer:
             site.refuse("its sequence is of integers", "Cast to float first")
         self.is_batch_first = bool(site.attribute("layout", 0))
         self.x = site.emit(op.Transpose((1, 0, 2)), x) if self.is_batch_first else x
         self.length, self.rows, self.width = self.x.shape
-        self.states = 2 if self.step is _lstm else 1
+        self.state_count = 2 if self.step is _lstm else 1
         weight = real(site.constant(1, "weights"))
-        self.count, self.hidden = weight.shape[0], weight.shape[1] // len(self.order)
+        self.direction_count, self.hidden_size = (
+            weight.shape[0],
+            weight.shape[1] // len(self.gate_order),
+        )
         self.clip = float(site.attribute("clip", 0.0))
-        way = site.attribute("direction", "forward")
+        direction = site.attribute("direction", "forward")
         self.directions = [
-            self._direction(index, weight[index], is_reverse=way == "reverse" or index == 1)
-            for index in range(self.count)
+            self._direction(index, weight[index], is_reverse=direction == "reverse" or index == 1)
+            for index in range(self.direction_count)
         ]
 
     def _direction(self, index: int, weight: Array, *, is_reverse: bool) -> Direction:
-        site, hidden, count = self.site, self.hidden, len(self.order)
-        states = real(site.constant(2, "weights"))[index]
-        bias = np.zeros(2 * count * hidden)
+        site, hidden_size, gate_count = self.site, self.hidden_size, len(self.gate_order)
+        recurrent_weights = real(site.constant(2, "weights"))[index]
+        bias = np.zeros(2 * gate_count * hidden_size)
         if site.has(3):
             bias = real(site.constant(3, "biases"))[index]
         peepholes = None
         if self.step is _lstm and site.has(7):
-            peepholes = real(site.constant(7, "peepholes"))[index].reshape(3, hidden)[[0, 2, 1]]
+            peepholes = real(site.constant(7, "peepholes"))[index].reshape(3, hidden_size)[
+                [0, 2, 1]
+            ]
         activations = self._activations(index)
         parts = [
-            np.concatenate([part.reshape(count, hidden, -1)[gate] for gate in self.order])
-            for part in (weight, states, bias[: count * hidden], bias[count * hidden :])
+            np.concatenate(
+                [part.reshape(gate_count, hidden_size, -1)[gate] for gate in self.gate_order]
+            )
+            for part in (
+                weight,
+                recurrent_weights,
+                bias[: gate_count * hidden_size],
+                bias[gate_count * hidden_size :],
+            )
         ]
-        input_weights, state_weights, first, second = (
+        input_weights, state_weights, input_bias, recurrent_bias = (
             parts[0].T,
             parts[1].T,
             parts[2][:, 0],
             parts[3][:, 0],
         )
-        late = np.zeros(hidden)
+        state_bias = np.zeros(hidden_size)
         if self.step is _gru and site.attribute("linear_before_reset", 0):
-            late, second = second[2 * hidden :], second.copy()
-            second[2 * hidden :] = 0.0
+            state_bias, recurrent_bias = recurrent_bias[2 * hidden_size :], recurrent_bias.copy()
+            recurrent_bias[2 * hidden_size :] = 0.0
         if self._is_joined(activations):
-            factor = np.repeat([1.0, 1.0, 1.0, 2.0], hidden).astype(input_weights.dtype)
-            input_weights, state_weights, first, second = (
-                part * factor for part in (input_weights, state_weights, first, second)
+            factor = np.repeat([1.0, 1.0, 1.0, 2.0], hidden_size).astype(input_weights.dtype)
+            input_weights, state_weights, input_bias, recurrent_bias = (
+                part * factor for part in (input_weights, state_weights, input_bias, recurrent_bias)
             )
         return Direction(
-            is_reverse, activations, input_weights, state_weights, first + second, late, peepholes
+            is_reverse,
+            activations,
+            input_weights,
+            state_weights,
+            input_bias + recurrent_bias,
+            state_bias,
+            peepholes,
         )
 
     def _is_joined(self, activations: Sequence[Activation]) -> bool:
         """Whether all gates of an LSTM take one function: `tanh(x) = 2 sigmoid(2 x) - 1`."""
-        usual = self.step is _lstm and [activation.name for activation in activations[:2]] == [
+        is_default = self.step is _lstm and [activation.name for activation in activations[:2]] == [
             "Sigmoid",
             "Tanh",
         ]
-        return usual and not self.clip and not self.site.has(7)
+        return is_default and not self.clip and not self.site.has(7)
 
     def _activations(self, index: int) -> tuple[Activation, ...]:
         """A direction's activations. Lists of constants have entries for those that use them."""
-        count = len(self.defaults)
+        activation_count = len(self.default_activations)
         raw_names: list[bytes] = self.site.attribute("activations", [])
         names = [name.decode() for name in raw_names]
-        names = names or list(self.defaults) * self.count
-        titles = {entry.lower(): entry for entry in (*_PLAIN, *_PARAMETERS)}
+        names = names or list(self.default_activations) * self.direction_count
+        names_by_lower = {entry.lower(): entry for entry in (*_PLAIN, *_PARAMETERS)}
         lists = {name: list(self.site.floats(f"activation_{name}")) for name in ("alpha", "beta")}
         result = []
         for name in names:
-            title = titles.get(name.lower())
-            if title is None or len(names) != count * self.count:
+            op_type = names_by_lower.get(name.lower())
+            if op_type is None or len(names) != activation_count * self.direction_count:
                 self.site.refuse(f"its activations are {names}", "Check the model")
-            constants = _PARAMETERS.get(title, {})
-            values = [lists[k].pop(0) if lists[k] else usual for k, usual in constants.items()]
-            result.append(Activation(title, tuple(map(float, values))))
-        return tuple(result[index * count : (index + 1) * count])
+            constants = _PARAMETERS.get(op_type, {})
+            values = [lists[k].pop(0) if lists[k] else default for k, default in constants.items()]
+            result.append(Activation(op_type, tuple(map(float, values))))
+        return tuple(result[index * activation_count : (index + 1) * activation_count])
 
     def outputs(self) -> tuple[Operand, ...]:
         """Y, Y_h and for LSTM Y_c."""
@@ -317,24 +340,24 @@ class _Net:
             lengths = [int(n) for n in site.constant(4, "lengths").ravel()]
         if len(lengths) != self.rows or min(lengths) < 1 or max(lengths) > self.length:
             site.refuse(f"its lengths are {lengths}, of {self.length} steps", "Check the model")
-        initial = [self._initial(5 + index) for index in range(self.states)]
+        initial = [self._initial(5 + index) for index in range(self.state_count)]
         rows: list[int] = []
-        parts = []
+        outputs_by_length = []
         for length in sorted(set(lengths)):
             rows_of_length = [row for row, row_length in enumerate(lengths) if row_length == length]
             rows += rows_of_length
-            parts.append(self._run(rows_of_length, length, initial))
-        back = [rows.index(row) for row in range(self.rows)]
-        axes = (2, *([1] * self.states))
-        whole = []
-        for axis, tensors in zip(axes, zip(*parts, strict=True), strict=True):
-            joined = site.joined(axis, tensors)
-            if back != list(range(self.rows)):
-                joined = pick(site, joined, axis, back)
+            outputs_by_length.append(self._run(rows_of_length, length, initial))
+        sample_order = [rows.index(row) for row in range(self.rows)]
+        axes = (2, *([1] * self.state_count))
+        outputs = []
+        for axis, tensors in zip(axes, zip(*outputs_by_length, strict=True), strict=True):
+            output = site.joined(axis, tensors)
+            if sample_order != list(range(self.rows)):
+                output = pick(site, output, axis, sample_order)
             if self.is_batch_first:
-                joined = site.emit(op.Transpose((2, 0, 1, 3) if axis == 2 else (1, 0, 2)), joined)
-            whole.append(joined)
-        return tuple(whole)
+                output = site.emit(op.Transpose((2, 0, 1, 3) if axis == 2 else (1, 0, 2)), output)
+            outputs.append(output)
+        return tuple(outputs)
 
     def _initial(self, index: int) -> State:
         """A state to begin with, `[directions, rows, hidden]`."""
@@ -352,28 +375,30 @@ class _Net:
         x = self.x
         if len(rows) < self.rows:
             x = pick(self.site, x, 1, rows)
-            initial = [self._picked(state, rows) for state in initial]
+            initial = [self._pick_rows(state, rows) for state in initial]
         x = self.site.part(x, 0, 0, length)
-        alike = len({direction.activations for direction in self.directions}) == 1
-        indices = range(self.count)
-        chains = [
-            self._chain(x, group, initial)
-            for group in ([tuple(indices)] if alike else [(index,) for index in indices])
+        share_activations = len({direction.activations for direction in self.directions}) == 1
+        indices = range(self.direction_count)
+        outputs_by_group = [
+            self._run_directions(x, group, initial)
+            for group in (
+                [tuple(indices)] if share_activations else [(index,) for index in indices]
+            )
         ]
-        axes = (1, *([0] * self.states))
-        parts = zip(axes, zip(*chains, strict=True), strict=True)
+        axes = (1, *([0] * self.state_count))
+        parts = zip(axes, zip(*outputs_by_group, strict=True), strict=True)
         outputs = [self.site.joined(axis, operands) for axis, operands in parts]
         if length < self.length:
-            after = (self.length - length, 0, 0, 0)
-            outputs[0] = self.site.emit(op.Pad((0, 0, 0, 0), after, 0.0), outputs[0])
+            padding = (self.length - length, 0, 0, 0)
+            outputs[0] = self.site.emit(op.Pad((0, 0, 0, 0), padding, 0.0), outputs[0])
         return outputs
 
-    def _picked(self, state: State, rows: Sequence[int]) -> State:
+    def _pick_rows(self, state: State, rows: Sequence[int]) -> State:
         if isinstance(state, Private):
             return pick(self.site, state, 1, rows)
         return None if state is None else state[:, list(rows)]
 
-    def _chain(
+    def _run_directions(
         self, x: Private, group: Sequence[int], initial: Sequence[State]
     ) -> tuple[Private, ...]:
         """Some directions side by side: `[steps, directions, rows, hidden]`, and last states."""
@@ -382,55 +407,59 @@ class _Net:
         cell = Cell(
             site,
             directions,
-            self.hidden,
+            self.hidden_size,
             rows,
             self.clip,
             self._is_joined(directions[0].activations),
         )
-        weight = np.concatenate([direction.inputs for direction in directions], axis=1)
+        weight = np.concatenate([direction.input_weights for direction in directions], axis=1)
         bias = np.concatenate([direction.input_bias for direction in directions])
         flat = site.reshape(x, (length * rows, width))
         product = site.reshape(
             site.emit(op.Dense(weight, bias), flat), (length, rows, weight.shape[1])
         )
-        size = weight.shape[1] // len(directions)
-        steps = [
-            self._turned(site.part(product, 2, index * size, (index + 1) * size), direction)
+        gates_size = weight.shape[1] // len(directions)
+        inputs_by_direction = [
+            self._in_step_order(
+                site.part(product, 2, index * gates_size, (index + 1) * gates_size), direction
+            )
             for index, direction in enumerate(directions)
         ]
-        inputs = site.joined(1, steps)
-        states = [self._begin(state, group) for state in initial]
+        inputs = site.joined(1, inputs_by_direction)
+        states = [self._initial_rows(state, group) for state in initial]
         results = []
         for time in range(length):
-            now = site.part(inputs, 0, time, time + 1)
-            states = self.step(cell, site.reshape(now, inputs.shape[1:]), states)
+            step_input = site.part(inputs, 0, time, time + 1)
+            states = self.step(cell, site.reshape(step_input, inputs.shape[1:]), states)
             results.append(states[0])
-        shape = (1, len(directions), rows, self.hidden)
-        all_states = site.joined(0, [site.reshape(_private(result), shape) for result in results])
-        sides = [
-            self._turned(site.part(all_states, 1, index, index + 1), direction)
+        shape = (1, len(directions), rows, self.hidden_size)
+        all_states = site.joined(
+            0, [site.reshape(_as_private(result), shape) for result in results]
+        )
+        states_by_direction = [
+            self._in_step_order(site.part(all_states, 1, index, index + 1), direction)
             for index, direction in enumerate(directions)
         ]
-        last = [site.reshape(_private(state), shape[1:]) for state in states]
-        return (site.joined(1, sides), *last)
+        last_states = [site.reshape(_as_private(state), shape[1:]) for state in states]
+        return (site.joined(1, states_by_direction), *last_states)
 
-    def _turned(self, x: Private, direction: Direction) -> Private:
+    def _in_step_order(self, x: Private, direction: Direction) -> Private:
         """The steps in the order in which a direction takes them."""
         length = x.shape[0]
         if not direction.is_reverse or length == 1:
             return x
         return self.site.part(x, 0, length - 1, -1, -1)
 
-    def _begin(self, state: State, group: Sequence[int]) -> State:
+    def _initial_rows(self, state: State, group: Sequence[int]) -> State:
         """The first state of some directions, as rows."""
         if state is None:
             return None
         if isinstance(state, Private):
-            part = self.site.part(state, 0, group[0], group[-1] + 1)
-            return self.site.reshape(part, (len(group) * part.shape[1], self.hidden))
-        return state[list(group)].reshape(-1, self.hidden)
+            states = self.site.part(state, 0, group[0], group[-1] + 1)
+            return self.site.reshape(states, (len(group) * states.shape[1], self.hidden_size))
+        return state[list(group)].reshape(-1, self.hidden_size)
 
 
-def _private(x: State) -> Private:
+def _as_private(x: State) -> Private:
     assert isinstance(x, Private)
     return x

@@ -29,11 +29,11 @@ def cum_sum(site: Site) -> Operand:
     """Sums of all elements up to each, or from each on; the element itself may be left out."""
     x = site.private(0)
     axis = site.axis(int(np.ravel(site.constant(1, "axis"))[0]), len(x.shape))
-    rows, ahead = as_rows(site, x, [axis])
+    rows, leading = as_rows(site, x, [axis])
     sums = running_sum(site, rows, reverse=bool(site.attribute("reverse", 0)))
     if site.attribute("exclusive", 0):
         sums = site.emit(op.Sub(), sums, rows)
-    return from_rows(site, sums, ahead, axis, x.shape[axis])
+    return from_rows(site, sums, leading, axis, x.shape[axis])
 
 
 def running_sum(site: Site, x: Private, *, reverse: bool = False) -> Private:
@@ -76,12 +76,12 @@ def reduced(site: Site) -> Operand:
     axes = sorted({site.axis(axis, rank) for axis in site.ints_of("axes", 1) or []})
     if not axes and not site.attribute("noop_with_empty_axes", 0):
         axes = list(range(rank))
-    rows, ahead = as_rows(site, x, axes)
-    _, of_rows = REDUCTIONS[site.operator]
-    result = of_rows(site, rows)
+    rows, leading = as_rows(site, x, axes)
+    _, reduce_rows = REDUCTIONS[site.operator]
+    result = reduce_rows(site, rows)
     if site.attribute("keepdims", 1):
         return site.reshape(result, [1 if i in axes else x.shape[i] for i in range(rank)])
-    return site.reshape(result, ahead)
+    return site.reshape(result, leading)
 
 
 def sum_of_rows(site: Site, x: Private, *, mean: bool = False) -> Private:
@@ -89,9 +89,9 @@ def sum_of_rows(site: Site, x: Private, *, mean: bool = False) -> Private:
     rows, count = x.shape
     if count == 1:
         return x
-    size = _folded(count)
-    if missing := math.prod(size) - count:
-        x = site.emit(op.Pad((0, 0), (0, missing), 0.0), x)
+    size = _window_size(count)
+    if pad_count := math.prod(size) - count:
+        x = site.emit(op.Pad((0, 0), (0, pad_count), 0.0), x)
     factors = (1.0 / count if mean else 1.0,)
     pool = op.AvgPool2d(size, (1, 1), op.NO_PADDING, (1, 1), (1, 1), factors)
     return site.reshape(site.emit(pool, site.reshape(x, (1, rows, *size))), (rows, 1))
@@ -102,13 +102,13 @@ def largest_of_rows(site: Site, x: Private) -> Private:
     rows, count = x.shape
     if count == 1:
         return x
-    size = _folded(count)
+    size = _window_size(count)
     x = pick(site, x, 1, np.minimum(np.arange(math.prod(size)), count - 1).tolist())
     pool = op.MaxPool2d(size, (1, 1), op.NO_PADDING, (1, 1), (1, 1))
     return site.reshape(site.emit(pool, site.reshape(x, (1, rows, *size))), (rows, 1))
 
 
-def _folded(count: int) -> tuple[int, int]:
+def _window_size(count: int) -> tuple[int, int]:
     """The sides of a window over at least so many elements."""
     height = -(-count // MAX_KERNEL)
     return height, -(-count // height)
@@ -118,7 +118,7 @@ def _smooth(site: Site, name: str, x: Private) -> Private:
     return site.emit(op.Elementwise(chain(name)), x)
 
 
-def _negated(site: Site, x: Private) -> Private:
+def _negate(site: Site, x: Private) -> Private:
     return site.emit(op.Negate(), x)
 
 
@@ -130,8 +130,8 @@ def squares_of_rows(site: Site, x: Private) -> Private:
 def _log_sum_exp(site: Site, x: Private) -> Private:
     """`m + log(sum(exp(x - m)))` with the largest element m."""
     largest = largest_of_rows(site, x)
-    below = site.emit(op.Sub(), site.lift(largest, x.shape), x)
-    total = sum_of_rows(site, site.emit(op.Elementwise(DECAY, nonnegative=True), below))
+    differences = site.emit(op.Sub(), site.lift(largest, x.shape), x)
+    total = sum_of_rows(site, site.emit(op.Elementwise(DECAY, nonnegative=True), differences))
     return plus(site, largest, _smooth(site, "log", total))
 
 
@@ -141,8 +141,8 @@ def _product(site: Site, x: Private) -> Private:
         site.refuse(f"it multiplies {x.shape[1]} elements", "Take the logarithm before, or sum")
     while (count := x.shape[1]) > 1:
         half = count // 2
-        pair = [pick(site, x, 1, range(k * half, (k + 1) * half)) for k in range(2)]
-        product = site.emit(op.Mul(), *pair)
+        halves = [pick(site, x, 1, range(k * half, (k + 1) * half)) for k in range(2)]
+        product = site.emit(op.Mul(), *halves)
         rest = [pick(site, x, 1, [count - 1])] if count % 2 else []
         x = site.joined(1, [product, *rest])
     return x
@@ -155,7 +155,7 @@ REDUCTIONS: dict[str, tuple[str, Callable[[Site, Private], Private]]] = {
     "ReduceLogSumExp": (_INSIDE, _log_sum_exp),
     "ReduceMax": (_AXES, largest_of_rows),
     "ReduceMean": (_AXES, lambda site, x: sum_of_rows(site, x, mean=True)),
-    "ReduceMin": (_AXES, lambda site, x: _negated(site, largest_of_rows(site, _negated(site, x)))),
+    "ReduceMin": (_AXES, lambda site, x: _negate(site, largest_of_rows(site, _negate(site, x)))),
     "ReduceProd": (f"of up to {MOST_FACTORS} elements; {_INSIDE}", _product),
     "ReduceSum": (_AXES, sum_of_rows),
     "ReduceSumSquare": (_INSIDE, squares_of_rows),

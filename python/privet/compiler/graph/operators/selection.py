@@ -10,7 +10,7 @@ import numpy as np
 
 from privet.compiler.graph import operations as op
 from privet.compiler.graph.operations import Array, real
-from privet.compiler.graph.operators.attention import BLOCKING, masked
+from privet.compiler.graph.operators.attention import BLOCKING, mask_elements
 from privet.compiler.graph.public_maps import pick, times_public
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
@@ -31,12 +31,12 @@ def slice_of(site: Site) -> Operand:
     axes = list(range(len(starts))) if axes is None else [site.axis(a, rank) for a in axes]
     if not len(starts) == len(ends) == len(axes) == len(steps) or 0 in steps:
         site.refuse("its starts, ends, axes and steps do not agree", "Check the model")
-    whole = [(0, size, 1) for size in x.shape]
+    bounds = [(0, size, 1) for size in x.shape]
     for start, end, axis, step in zip(starts, ends, axes, steps, strict=True):
-        whole[axis] = slice(start, end, step).indices(x.shape[axis])
-        if not len(range(*whole[axis])):
+        bounds[axis] = slice(start, end, step).indices(x.shape[axis])
+        if not len(range(*bounds[axis])):
             site.refuse("it keeps no element", "Check the model")
-    return site.slice(x, whole)
+    return site.slice(x, bounds)
 
 
 @operator("Split", restrictions="sizes constant")
@@ -70,8 +70,8 @@ def gather(site: Site) -> Operand:
         table = site.constant(0, "table")
         axis = site.axis(site.attribute("axis", 0), table.ndim)
         rows = look_up(site, np.moveaxis(table, axis, 0), ids)
-        ahead, rank = table.shape[:axis], len(ids.shape) - ids.one_hot
-        if not ahead:
+        leading, rank = table.shape[:axis], len(ids.shape) - ids.one_hot
+        if not leading:
             return rows
         order = (*range(rank, rank + axis), *range(rank), *range(rank + axis, len(rows.shape)))
         return site.apply("Transpose", rows, perm=order)
@@ -79,10 +79,10 @@ def gather(site: Site) -> Operand:
     indices = site.constant(1, "indices").astype(np.int64)
     axis = site.axis(site.attribute("axis", 0), len(x.shape))
     size = x.shape[axis]
-    flat = np.where(indices < 0, indices + size, indices).reshape(-1)
-    if not len(flat) or flat.min() < 0 or flat.max() >= size:
+    flat_indices = np.where(indices < 0, indices + size, indices).reshape(-1)
+    if not len(flat_indices) or flat_indices.min() < 0 or flat_indices.max() >= size:
         site.refuse("its indices lie outside the tensor", "Check the model")
-    picked = pick(site, x, axis, flat.tolist())
+    picked = pick(site, x, axis, flat_indices.tolist())
     return site.reshape(picked, (*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]))
 
 
@@ -98,9 +98,9 @@ def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> 
     rows = real(table).reshape(len(table), -1)
     if ids.one_hot:
         shape = ids.shape[:-1]
-        hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
-        hot = site.part(hot, 1, 0, min(len(table), ids.shape[-1]))
-        selection = site.emit(op.Dense(rows[: ids.shape[-1]], None), hot)
+        one_hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
+        one_hot = site.part(one_hot, 1, 0, min(len(table), ids.shape[-1]))
+        selection = site.emit(op.Dense(rows[: ids.shape[-1]], None), one_hot)
     elif not within and ids.upper_bound > len(table):
         site.refuse(
             f"it takes elements of a constant of {len(table)} at private places up to "
@@ -113,32 +113,32 @@ def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> 
         shape, first = ids.shape, 0
         if not within and not 1 < ids.upper_bound <= len(table):
             first, rows = -len(table), np.concatenate([rows, rows])
-        passed = reached(site, ids, first + 1, len(table))
-        selection = site.emit(op.Dense(np.diff(rows, axis=0), rows[0]), passed)
-    whole = table.dtype.kind in "iub"
-    below = int(table.max()) + 1 if whole and table.min() >= 0 else 0
+        steps = step_columns(site, ids, first + 1, len(table))
+        selection = site.emit(op.Dense(np.diff(rows, axis=0), rows[0]), steps)
+    is_whole = table.dtype.kind in "iub"
+    upper_bound = int(table.max()) + 1 if is_whole and table.min() >= 0 else 0
     looked_up = site.reshape(selection, (*shape, *table.shape[1:]))
-    return replace(looked_up, integer=whole, whole=whole, upper_bound=below)
+    return replace(looked_up, integer=is_whole, whole=is_whole, upper_bound=upper_bound)
 
 
-def ones_at(site: Site, ids: Private) -> Private:
+def as_one_hot(site: Site, ids: Private) -> Private:
     """Places as rows of zeros with a one: `[.., n]`."""
     if ids.one_hot:
         return ids
     if ids.upper_bound < 2:
         site.refuse("its places are not known to be in the tensor", "Let ArgMax or TopK find them")
-    hot = hits(site, ids, 0, ids.upper_bound)
-    return replace(site.reshape(hot, (*ids.shape, ids.upper_bound)), integer=True, one_hot=True)
+    one_hot = one_hot_columns(site, ids, 0, ids.upper_bound)
+    return replace(site.reshape(one_hot, (*ids.shape, ids.upper_bound)), integer=True, one_hot=True)
 
 
-def hits(site: Site, ids: Private, first: int, end: int) -> Private:
+def one_hot_columns(site: Site, ids: Private, first: int, end: int) -> Private:
     """`[count, end - first]`: 1 at the place that each is, of those from `first` on."""
-    passed = reached(site, ids, first, end + 1)
-    sides = [site.part(passed, 1, k, k + end - first) for k in range(2)]
+    steps = step_columns(site, ids, first, end + 1)
+    sides = [site.part(steps, 1, k, k + end - first) for k in range(2)]
     return site.emit(op.Sub(), *sides)
 
 
-def reached(site: Site, ids: Private, first: int, end: int) -> Private:
+def step_columns(site: Site, ids: Private, first: int, end: int) -> Private:
     """`[count, end - first]`: whether each is at the places from `first` on, or beyond."""
     places = np.arange(first, end)
     bounds = (
@@ -162,36 +162,42 @@ def _above_places(site: Site, ids: Private, places: Array) -> Private:
     """`[count, n]`: how far each is above each of n places."""
     count = math.prod(ids.shape)
     column = replace(site.reshape(ids, (count, 1)), integer=False)
-    wide = site.lift(column, (count, len(places)))
-    return site.emit(op.AddConstant(-places[None]), wide)
+    columns = site.lift(column, (count, len(places)))
+    return site.emit(op.AddConstant(-places[None]), columns)
 
 
 def where_constant(site: Site) -> Operand:
     """Elements of one tensor or another; minus infinity, or what stands for it, is a mask."""
-    keeps = site.constant(0, "condition").astype(bool)
+    condition = site.constant(0, "condition").astype(bool)
     a, b = site.operand(1), site.operand(2)
     if not isinstance(a, Private):
-        a, b, keeps = b, a, ~keeps
+        a, b, condition = b, a, ~condition
     assert isinstance(a, Private)
-    shape = tuple(map(int, np.broadcast_shapes(keeps.shape, a.shape, b.shape)))
+    shape = tuple(map(int, np.broadcast_shapes(condition.shape, a.shape, b.shape)))
     a = replace(site.lift(replace(a, neg_inf=None), shape), neg_inf=a.neg_inf)
-    if keeps.all():
+    if condition.all():
         return a
     if isinstance(b, Private):
         if a.neg_inf is not None or b.neg_inf is not None:
             site.refuse("it chooses among masked elements", "Mask after it")
-        return site.emit(op.Add(), kept(site, a, keeps), kept(site, site.lift(b, shape), ~keeps))
-    dropped = np.broadcast_to(real(b), shape)[~np.broadcast_to(keeps, shape)]
-    if (dropped <= BLOCKING).all():
-        return masked(site, a, np.broadcast_to(~keeps, shape))
+        return site.emit(
+            op.Add(),
+            keep_elements(site, a, condition),
+            keep_elements(site, site.lift(b, shape), ~condition),
+        )
+    other_values = np.broadcast_to(real(b), shape)[~np.broadcast_to(condition, shape)]
+    if (other_values <= BLOCKING).all():
+        return mask_elements(site, a, np.broadcast_to(~condition, shape))
     if a.neg_inf is not None:
         site.refuse("it chooses among masked elements", "Mask after it")
-    return site.emit(op.AddConstant(np.where(keeps, 0.0, real(b))), kept(site, a, keeps))
+    return site.emit(
+        op.AddConstant(np.where(condition, 0.0, real(b))), keep_elements(site, a, condition)
+    )
 
 
-def kept(site: Site, x: Private, keeps: Array) -> Private:
+def keep_elements(site: Site, x: Private, keep_mask: Array) -> Private:
     """0 where an element is not kept; which ones are is public."""
-    return times_public(site, x, keeps) if keeps.any() else site.emit(op.Sub(), x, x)
+    return times_public(site, x, keep_mask) if keep_mask.any() else site.emit(op.Sub(), x, x)
 
 
 @operator("IsInf", since=10)

@@ -26,8 +26,8 @@ def sequence_construct(site: Site) -> TensorList:
 def sequence_insert(site: Site) -> TensorList:
     """Before a position, or at the end."""
     items = site.sequence(0)
-    at = _position(site, 2, len(items)) if site.has(2) else len(items)
-    return TensorList((*items[:at], site.operand(1), *items[at:]))
+    position = _position(site, 2, len(items)) if site.has(2) else len(items)
+    return TensorList((*items[:position], site.operand(1), *items[position:]))
 
 
 @operator("SequenceErase", since=11, restrictions="position constant")
@@ -61,8 +61,8 @@ def split_to_sequence(site: Site) -> TensorList:
     if lengths.ndim:
         sizes = [int(length) for length in lengths]
     else:
-        whole, rest = divmod(size, int(lengths))
-        sizes = [int(lengths)] * whole + [rest] * bool(rest)
+        full_count, rest = divmod(size, int(lengths))
+        sizes = [int(lengths)] * full_count + [rest] * bool(rest)
     sections = parts(site, x, axis, sizes)
     if site.has(1) or site.attribute("keepdims", 1):
         return TensorList(sections)
@@ -89,7 +89,7 @@ def concat_from_sequence(site: Site) -> Operand:
 
 
 def _position(site: Site, index: int, count: int) -> int:
-    at = int(site.constant(index, "position").ravel()[0])
-    if not -count <= at <= count:
-        site.refuse(f"position {at} of {count} tensors", "Check the model")
-    return at % count if at < 0 else at
+    position = int(site.constant(index, "position").ravel()[0])
+    if not -count <= position <= count:
+        site.refuse(f"position {position} of {count} tensors", "Check the model")
+    return position % count if position < 0 else position

@@ -50,8 +50,8 @@ for _since, _names in (
 def hyperbolic(site: Site) -> Operand:
     """`(exp(x) + exp(-x)) / 2`, or their difference."""
     powers = [Step("exp", (0,)), Step("scale", (0,), -1.0), Step("exp", (2,))]
-    joined = "add" if site.operator == "Cosh" else "sub"
-    return _emit(site, *powers, Step(joined, (1, 3)), Step("scale", (4,), 0.5))
+    combination = "add" if site.operator == "Cosh" else "sub"
+    return _emit(site, *powers, Step(combination, (1, 3)), Step("scale", (4,), 0.5))
 
 
 @operator("Asinh", since=9, restrictions=_SUITES)
@@ -135,9 +135,9 @@ def celu(site: Site) -> Operand:
 @operator("Softsign", restrictions=_SUITES)
 def softsign(site: Site) -> Operand:
     """`x / (1 + |x|)`."""
-    size = [Step("relu", (0,)), Step("scale", (1,), 2.0), Step("sub", (2, 0))]
+    magnitude_steps = [Step("relu", (0,)), Step("scale", (1,), 2.0), Step("sub", (2, 0))]
     ratio = [Step("shift", (3,), 1.0), Step("reciprocal", (4,)), Step("mul", (0, 5))]
-    return _emit(site, *size, *ratio)
+    return _emit(site, *magnitude_steps, *ratio)
 
 
 @operator(
@@ -158,12 +158,12 @@ def power(site: Site) -> Operand:
         site.refuse(f"its exponent is 0 or beyond {MOST_POWER:g}", "Write it as products")
     if exponent == 1.0:
         return site.private(0)
-    whole = int(abs(exponent))
-    if whole == abs(exponent):
+    integer_exponent = int(abs(exponent))
+    if integer_exponent == abs(exponent):
         x = result = site.private(0)
         if x.integer:
             site.refuse("it is applied to integers", "Cast to float first")
-        for _ in range(whole - 1):
+        for _ in range(integer_exponent - 1):
             result = site.emit(op.Mul(), result, x)
         return site.emit(op.Elementwise(chain("reciprocal")), result) if exponent < 0.0 else result
     if exponent == 0.5:
@@ -208,8 +208,8 @@ def _hard_sigmoid(alpha: float, beta: float) -> list[Step]:
     return [*argument, *ends, Step("sub", (4, 5))]
 
 
-def _elu(above: float, below: float, rate: float) -> list[Step]:
+def _elu(positive_slope: float, negative_scale: float, rate: float) -> list[Step]:
     """`above x` above 0, `below (exp(rate x) - 1)` below."""
     negative = [Step("relu", (0,)), Step("sub", (0, 1)), Step("scale", (2,), rate)]
-    curve = [Step("exp", (3,)), Step("shift", (4,), -1.0), Step("scale", (5,), below)]
-    return [*negative, *curve, Step("scale", (1,), above), Step("add", (6, 7))]
+    curve = [Step("exp", (3,)), Step("shift", (4,), -1.0), Step("scale", (5,), negative_scale)]
+    return [*negative, *curve, Step("scale", (1,), positive_slope), Step("add", (6, 7))]

@@ -17,7 +17,7 @@ from privet.compiler.graph.function import Function, Step, chain
 from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.operators.arithmetic import plus_constant, times_constant
-from privet.compiler.graph.operators.comparison import above
+from privet.compiler.graph.operators.comparison import is_above
 from privet.compiler.graph.registry import operator
 from privet.compiler.graph.site import Operand, Private, Site
 
@@ -31,12 +31,12 @@ BELL = Function((Step("relu", (0,)), Step("scale", (1,), -1.0), Step("exp", (2,)
 @operator("SVMClassifier", domain=ML, since=1, restrictions=f"post_transform NONE; {KERNELS}")
 def svm_classifier(site: Site) -> Operand:
     """Its decision values: for each pair of classes, or of a linear machine for each class."""
-    _plain(site)
+    _refuse_transform(site)
     counts = site.ints("vectors_per_class") or []
     coefficients, rho = site.floats("coefficients"), site.floats("rho")
     if not counts:
         labels = site.ints("classlabels_ints") or site.attribute("classlabels_strings", [])
-        return _layer(site, site.rows(), coefficients.reshape(len(labels), -1).T, rho)
+        return _dense(site, site.rows(), coefficients.reshape(len(labels), -1).T, rho)
     if min(counts) < 0 or sum(counts) > site.floats("support_vectors").size:
         site.refuse(f"{counts} support vectors are not there", "Check the model")
     by_class = np.repeat(np.arange(len(counts)), counts)
@@ -46,55 +46,55 @@ def svm_classifier(site: Site) -> Operand:
     for column, (i, j) in enumerate(pairs):
         weight[by_class == i, column] = coefficients[j - 1, by_class == i]
         weight[by_class == j, column] = coefficients[i, by_class == j]
-    return _machine(site, weight, rho)
+    return _decision_values(site, weight, rho)
 
 
 @operator("SVMRegressor", domain=ML, since=1, restrictions=f"post_transform NONE; {KERNELS}")
 def svm_regressor(site: Site) -> Operand:
     """One decision value, or with `one_class` its sign."""
-    _plain(site)
+    _refuse_transform(site)
     weight, rho = site.floats("coefficients").reshape(-1, 1), site.floats("rho")[:1]
     if not site.attribute("n_supports", 0):
-        value = _layer(site, site.rows(), weight, rho)
+        value = _dense(site, site.rows(), weight, rho)
     else:
-        value = _machine(site, weight, rho)
+        value = _decision_values(site, weight, rho)
     if not site.attribute("one_class", 0):
         return value
-    twice = times_constant(site, above(site, value, 0.0), np.asarray(2.0))
+    twice = times_constant(site, is_above(site, value, 0.0), np.asarray(2.0))
     return plus_constant(site, twice, np.asarray(-1.0))
 
 
-def _plain(site: Site) -> None:
+def _refuse_transform(site: Site) -> None:
     transform = site.attribute("post_transform", "NONE")
     if transform != "NONE":
         site.refuse(f"its post_transform is {transform}", "Export it with post_transform NONE")
 
 
-def _machine(site: Site, weight: Array, rho: Array) -> Private:
+def _decision_values(site: Site, weight: Array, rho: Array) -> Private:
     """Decision values: kernels of the support vectors, `weight` `[S, D]` and `rho` `[D]`."""
     x = site.rows()
     vectors = site.floats("support_vectors").reshape(len(weight), x.shape[1]).T
     gamma, offset, degree = (*site.floats("kernel_params"), 0.0, 0.0, 3.0)[:3]
     kernel = site.attribute("kernel_type", "LINEAR")
     if kernel == "LINEAR":
-        return _layer(site, x, vectors @ weight, rho)
+        return _dense(site, x, vectors @ weight, rho)
     if kernel == "RBF":
         # The square root of gamma is on both sides, so that weights need few bits.
-        vectors, root = np.sqrt(gamma) * vectors, np.full(x.shape, np.sqrt(gamma))
-        scaled = site.emit(op.Scale(root), x)
+        vectors, root_gamma = np.sqrt(gamma) * vectors, np.full(x.shape, np.sqrt(gamma))
+        scaled = site.emit(op.Scale(root_gamma), x)
         squares = site.emit(op.Elementwise(SQUARE), scaled)
-        layer = np.concatenate([-2 * vectors, np.ones_like(vectors)])
+        layer_weight = np.concatenate([-2 * vectors, np.ones_like(vectors)])
         features = site.emit(op.Concat(1), scaled, squares)
-        values = site.emit(
-            op.Elementwise(BELL), _layer(site, features, layer, (vectors**2).sum(axis=0))
+        kernels = site.emit(
+            op.Elementwise(BELL), _dense(site, features, layer_weight, (vectors**2).sum(axis=0))
         )
     else:
-        products = _layer(site, x, gamma * vectors, np.full(len(weight), offset))
-        values = site.emit(op.Elementwise(_function(site, kernel, degree)), products)
-    return _layer(site, values, weight, rho)
+        products = _dense(site, x, gamma * vectors, np.full(len(weight), offset))
+        kernels = site.emit(op.Elementwise(_kernel_function(site, kernel, degree)), products)
+    return _dense(site, kernels, weight, rho)
 
 
-def _function(site: Site, kernel: str, degree: float) -> Function:
+def _kernel_function(site: Site, kernel: str, degree: float) -> Function:
     """What a kernel makes of `gamma x . v + coef0`."""
     if kernel == "SIGMOID":
         return chain("tanh")
@@ -106,7 +106,7 @@ def _function(site: Site, kernel: str, degree: float) -> Function:
     return Function(tuple(Step("mul", (0, step)) for step in range(int(degree) - 1)))
 
 
-def _layer(site: Site, x: Private, weight: Array, bias: Array) -> Private:
+def _dense(site: Site, x: Private, weight: Array, bias: Array) -> Private:
     if bias.size not in (1, weight.shape[1]):
         site.refuse(f"{bias.size} rho for {weight.shape[1]} results", "Check the model")
     return site.emit(op.Dense(weight, np.broadcast_to(bias, weight.shape[1]).copy()), x)

@@ -75,8 +75,8 @@ def imputer(site: Site) -> Operand:
 def binarizer(site: Site) -> Operand:
     """1 above the threshold and 0 up to it: the place of the larger of 0 and `x - threshold`."""
     x = site.private(0)
-    above = plus_constant(site, x, np.asarray(-float(site.attribute("threshold", 0.0))))
-    column = site.reshape(above, (*x.shape, 1))
+    excess = plus_constant(site, x, np.asarray(-float(site.attribute("threshold", 0.0))))
+    column = site.reshape(excess, (*x.shape, 1))
     zero = site.emit(op.Sub(), column, column)
     axis = len(x.shape)
     place = site.emit(op.ArgMax(axis, False, False), site.emit(op.Concat(axis), zero, column))
@@ -102,10 +102,10 @@ def array_feature_extractor(site: Site) -> Operand:
     if isinstance(ids, Private):
         table = np.atleast_2d(site.constant(0, "table"))
         # Unlike Gather, ONNX Runtime counts no place from behind, and refuses those outside.
-        picked = look_up(site, np.moveaxis(table, -1, 0), ids, within=True)
-        count = math.prod(picked.shape) * table.shape[-1] // table.size
+        looked_up = look_up(site, np.moveaxis(table, -1, 0), ids, within=True)
+        count = math.prod(looked_up.shape) * table.shape[-1] // table.size
         rank = table.ndim - 1
-        rows = site.reshape(picked, (count, *table.shape[:-1]))
+        rows = site.reshape(looked_up, (count, *table.shape[:-1]))
         return site.apply("Transpose", rows, perm=(*range(1, rank + 1), 0))
     x = site.private(0)
     x = number_of(site, x) if x.one_hot else x

@@ -68,7 +68,7 @@ def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, aggregate: 
         site.refuse(f"{base.size} base values for {targets} targets", "Check the model")
     trees = lists.trees()
     if base.size:
-        base = _counted(site, base, trees)
+        base = _counted_base_values(site, base, trees)
     else:
         base = scores if scores.size else np.zeros(targets)
     rows = site.rows()
@@ -85,13 +85,15 @@ def _emit(site: Site, lists: _NodeLists | _SplitLists, targets: int, aggregate: 
     return site.emit(forest, rows)
 
 
-def _counted(site: Site, base: Array, trees: Sequence[Tree]) -> Array:
+def _counted_base_values(site: Site, base: Array, trees: Sequence[Tree]) -> Array:
     """Base values as ONNX Runtime counts those of regressors: where some leaf has the target."""
     leaves = [[leaf.values for leaf, _, _ in tree.leaves] for tree in trees]
-    always = [any(all(t in leaf for leaf in tree) for tree in leaves) for t in range(len(base))]
-    never = [not any(t in leaf for tree in leaves for leaf in tree) for t in range(len(base))]
-    values = np.where(never, 0.0, base)
-    if np.any(values[~np.array(always)]):
+    has_full_tree = [
+        any(all(t in leaf for leaf in tree) for tree in leaves) for t in range(len(base))
+    ]
+    has_no_leaf = [not any(t in leaf for tree in leaves for leaf in tree) for t in range(len(base))]
+    values = np.where(has_no_leaf, 0.0, base)
+    if np.any(values[~np.array(has_full_tree)]):
         site.refuse(
             "a base value counts for those rows alone that end in a leaf of its target",
             "Export leaves that have a weight for each target, even if that is 0",
@@ -110,16 +112,18 @@ def _extreme(
 ) -> Private:
     """The largest or smallest of what the trees end in, for each target; and the base."""
     count, targets = len(trees), len(base)
-    for number, tree in enumerate(trees):
-        for index, (leaf, way, place) in enumerate(tree.leaves):
+    for tree_index, tree in enumerate(trees):
+        for leaf_index, (leaf, path, place) in enumerate(tree.leaves):
             if len(leaf.values) < targets:
                 site.refuse("a leaf is without a value for each target", "Export it with SUM")
-            leaf_values = {target * count + number: sign * v for target, v in leaf.values.items()}
-            tree.leaves[index] = Leaf(leaf_values), way, place
+            leaf_values = {
+                target * count + tree_index: sign * v for target, v in leaf.values.items()
+            }
+            tree.leaves[leaf_index] = Leaf(leaf_values), path, place
     forest = replace(ensemble(trees, np.zeros(targets * count)), missing=lists.tests.missing)
-    ends = site.emit(forest, rows)
+    tree_values = site.emit(forest, rows)
     samples = rows.shape[0]
-    largest = largest_of_rows(site, site.reshape(ends, (samples * targets, count)))
+    largest = largest_of_rows(site, site.reshape(tree_values, (samples * targets, count)))
     largest = site.reshape(largest, (samples, targets))
     largest = largest if sign > 0 else site.emit(op.Negate(), largest)
     return plus_constant(site, largest, base) if base.any() else largest
@@ -129,7 +133,7 @@ def _refuse_transform(site: Site, transform: str) -> None:
     site.refuse(f"its post_transform is {transform}", "Export it with raw scores")
 
 
-class _Tests:
+class _NodeTests:
     """The tests of nodes; where `tracks` is given, with what a missing value decides at them.
 
     A missing value is behind all others, as no value is for which a test holds; and in a second
@@ -139,8 +143,8 @@ class _Tests:
     def __init__(self, site: Site) -> None:
         self.site = site
         self.features = site.private(0).shape[-1]
-        self.tracks = _ints(site, "nodes_missing_value_tracks_true")
-        self.decides = bool(self.tracks)
+        self.tracks_true = _ints(site, "nodes_missing_value_tracks_true")
+        self.tracks_missing = bool(self.tracks_true)
         self.missing = site.missing
         """Whether a missing value goes where nodes send it, and needs no copy that is not there."""
 
@@ -155,7 +159,7 @@ class _Tests:
     ) -> tuple[list[Test], bool]:
         """Tests that add up to 1 if a node is true, or with False if it is not; with `below`, all
         numbers above that one and up to the value are equal to it."""
-        missing = bool(self.decides and self.tracks[index])
+        missing = bool(self.tracks_missing and self.tracks_true[index])
         match mode:
             case "LEQ" | "GT":
                 holds = mode == "LEQ"
@@ -175,9 +179,9 @@ class _Tests:
                 return tests, True
         self.site.refuse(f"a node compares by {mode}", "Check the model")
 
-    def _copy(self, feature: int, first: bool) -> int:
-        self.missing &= self.decides or not first
-        return feature + self.features if self.decides and first else feature
+    def _copy(self, feature: int, sorts_first: bool) -> int:
+        self.missing &= self.tracks_missing or not sorts_first
+        return feature + self.features if self.tracks_missing and sorts_first else feature
 
     def _equal(
         self, feature: int, value: float, missing: bool, below: float | None = None
@@ -188,23 +192,29 @@ class _Tests:
         return [Test(self._copy(feature, missing), value), less]
 
 
-def _branch(tests: tuple[list[Test], bool], true: object, false: object) -> Branch:
+def _branch(tests: tuple[list[Test], bool], true_child: object, false_child: object) -> Branch:
     branch_tests, holds = tests
-    return Branch(branch_tests, true, false) if holds else Branch(branch_tests, false, true)
+    return (
+        Branch(branch_tests, true_child, false_child)
+        if holds
+        else Branch(branch_tests, false_child, true_child)
+    )
 
 
 class _NodeLists:
     """The lists of TreeEnsembleRegressor; names of those of leaves begin with `leaf`."""
 
     def __init__(self, site: Site, leaf: str) -> None:
-        self.site, self.tests = site, _Tests(site)
+        self.site, self.tests = site, _NodeTests(site)
         self.values, self.below = _numbers(site, "nodes_values"), _numbers(site, BELOW)
         modes: list[bytes] = site.attribute("nodes_modes", [])
         self.modes = [mode.decode() for mode in modes]
         keys = zip(_ints(site, "nodes_treeids"), _ints(site, "nodes_nodeids"), strict=True)
         self.place = {key: index for index, key in enumerate(keys)}
         self.features = _ints(site, "nodes_featureids")
-        self.true, self.false = (_ints(site, f"nodes_{way}nodeids") for way in ("true", "false"))
+        self.true, self.false = (
+            _ints(site, f"nodes_{branch}nodeids") for branch in ("true", "false")
+        )
         self.weights: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
         entries = zip(
             _ints(site, f"{leaf}_treeids"),
@@ -214,18 +224,18 @@ class _NodeLists:
             strict=True,
         )
         for tree, node, target, weight in entries:
-            at = self.weights[tree, node]
-            at[target] = at.get(target, 0.0) + weight
+            leaf_weights = self.weights[tree, node]
+            leaf_weights[target] = leaf_weights.get(target, 0.0) + weight
 
     def trees(self) -> list[Tree]:
-        below = {
+        children = {
             (tree, child)
             for (tree, _), index in self.place.items()
             if self.modes[index] != LEAF
             for child in (self.true[index], self.false[index])
         }
-        roots = [key for key in self.place if key not in below]
-        trees = _walked(self.site, roots, self._node)
+        roots = [key for key in self.place if key not in children]
+        trees = _walk_all(self.site, roots, self._node)
         if sum(len(tree.branches) + len(tree.leaves) for tree in trees) < len(self.place):
             self.site.refuse("its nodes are no trees", "Check the model")
         return trees
@@ -247,12 +257,12 @@ class _SplitLists:
     """The lists of TreeEnsemble."""
 
     def __init__(self, site: Site) -> None:
-        self.site, self.tests = site, _Tests(site)
+        self.site, self.tests = site, _NodeTests(site)
         self.features, self.splits = _ints(site, "nodes_featureids"), _numbers(site, "nodes_splits")
         self.modes = [MODES[mode] for mode in _numbers(site, "nodes_modes").astype(np.int64)]
-        self.ways = [
-            [_ints(site, f"nodes_{way}{kind}s") for kind in ("nodeid", "leaf")]
-            for way in ("true", "false")
+        self.branches = [
+            [_ints(site, f"nodes_{branch}{kind}s") for kind in ("nodeid", "leaf")]
+            for branch in ("true", "false")
         ]
         self.targets, self.weights = _ints(site, "leaf_targetids"), _numbers(site, "leaf_weights")
         members = _numbers(site, "membership_values").tolist()
@@ -264,11 +274,11 @@ class _SplitLists:
 
     def trees(self) -> list[Tree]:
         roots = [self._root(root) for root in _ints(self.site, "tree_roots")]
-        return _walked(self.site, roots, self._node)
+        return _walk_all(self.site, roots, self._node)
 
     def _root(self, root: int) -> object:
         """A tree of one leaf is a node both of whose ways lead to it."""
-        (true, is_leaf), (false, _) = ([ids[root] for ids in way] for way in self.ways)
+        (true, is_leaf), (false, _) = ([ids[root] for ids in branch] for branch in self.branches)
         return (True, true) if is_leaf and true == false else (False, root)
 
     def _node(self, key: Any) -> Branch | Leaf:
@@ -277,16 +287,16 @@ class _SplitLists:
             return Leaf({self.targets[index]: float(self.weights[index])})
         split, members = float(self.splits[index]), self.members.get(index, [])
         tests = self.tests.of(index, self.modes[index], self.features[index], split, members)
-        true, false = ((bool(leaf[index]), ids[index]) for ids, leaf in self.ways)
+        true, false = ((bool(leaf[index]), ids[index]) for ids, leaf in self.branches)
         return _branch(tests, true, false)
 
 
-def _walked(
-    site: Site, roots: Sequence[object], node: Callable[[Any], Branch | Leaf]
+def _walk_all(
+    site: Site, roots: Sequence[object], read_node: Callable[[Any], Branch | Leaf]
 ) -> list[Tree]:
     if not roots:
         site.refuse("it has no tree", "Check the model")
-    return [walk(root, node) for root in roots]
+    return [walk(root, read_node) for root in roots]
 
 
 def _ints(site: Site, name: str) -> list[int]:
