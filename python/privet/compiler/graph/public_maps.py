@@ -38,7 +38,7 @@ def pick(site: Site, x: Private, axis: int, indices: Sequence[int]) -> Private:
     leading, trailing = math.prod(x.shape[:axis]), math.prod(x.shape[axis + 1 :])
     flat = site.reshape(x, (leading, size, trailing))
     parts = [_pick_run(site, flat, places[first:last], period) for first, last, period in runs]
-    return site.reshape(site.joined(1, parts), (*x.shape[:axis], len(places), *x.shape[axis + 1 :]))
+    return site.reshape(site.concat(1, parts), (*x.shape[:axis], len(places), *x.shape[axis + 1 :]))
 
 
 def _runs(places: Array) -> list[tuple[int, int, int]]:
@@ -88,7 +88,7 @@ def _pick_run(site: Site, x: Private, places: Array, period: int) -> Private:
         if not step:
             part = site.emit(op.Broadcast((leading, count, trailing)), part)
         parts.append(site.reshape(part, (leading, count, 1, trailing)))
-    return site.reshape(site.joined(2, parts), (leading, len(places), trailing))
+    return site.reshape(site.concat(2, parts), (leading, len(places), trailing))
 
 
 def _pick_by_product(site: Site, x: Private, axis: int, places: Array) -> Private:

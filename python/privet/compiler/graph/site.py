@@ -95,7 +95,7 @@ class Site:
         self.operator: str = node.op_type
         self.opset = opset
         self.inputs = list(inputs)
-        self.outputs = len(node.output)
+        self.output_count = len(node.output)
         self.inner = inner
         self._used = [name in used for name in node.output]
         self._builder = builder
@@ -123,7 +123,7 @@ class Site:
 
     # Operands
 
-    def has(self, index: int) -> bool:
+    def has_input(self, index: int) -> bool:
         """Whether an optional input is there."""
         return index < len(self.inputs) and self.inputs[index] is not None
 
@@ -169,14 +169,14 @@ class Site:
             )
         return operand
 
-    def lift(self, operand: Private, shape: Shape) -> Private:
+    def broadcast(self, operand: Private, shape: Shape) -> Private:
         if operand.shape == shape:
             return operand
         return self.emit(op.Broadcast(shape), operand)
 
-    def uses(self, output: int) -> bool:
+    def uses_output(self, output: int) -> bool:
         """Whether anything reads an output of the node."""
-        return output < self.outputs and self._used[output]
+        return output < self.output_count and self._used[output]
 
     # Attributes
 
@@ -200,7 +200,7 @@ class Site:
         """Integers that older opsets give as an attribute and newer ones as an input."""
         if name in self.attributes:
             return self.ints(name)
-        if not self.has(index):
+        if not self.has_input(index):
             return None
         return [int(entry) for entry in np.ravel(self.constant(index, name))]
 
@@ -225,7 +225,7 @@ class Site:
             )
         except ValueError as error:
             self.refuse(str(error), "Check the model's shapes, or give other input_shapes")
-        self.bound(math.prod(self._builder.shape(id)))
+        self.check_size(math.prod(self._builder.shape(id)))
         integer = isinstance(operation, op.ArgMax) or (
             not isinstance(operation, (*op.LINEAR, op.AddConstant, op.AvgPool2d))
             and all(x.integer for x in inputs)
@@ -241,7 +241,7 @@ class Site:
             id, self._builder.shape(id), integer=integer, whole=whole, upper_bound=upper_bound
         )
 
-    def bound(self, count: int) -> None:
+    def check_size(self, count: int) -> None:
         """Refuses a result of too many elements, before anything of that size is made."""
         if count > MAX_SAMPLE:
             self.refuse(
@@ -269,13 +269,15 @@ class Site:
         starts, ends, steps = zip(*bounds, strict=True)
         return self.emit(op.Slice(starts, ends, steps), operand)
 
-    def part(self, operand: Private, axis: int, start: int, end: int, step: int = 1) -> Private:
+    def slice_axis(
+        self, operand: Private, axis: int, start: int, end: int, step: int = 1
+    ) -> Private:
         """The elements from `start` to `end` of one axis; the operand itself if these are all."""
         bounds = [(0, size, 1) for size in operand.shape]
         bounds[axis] = (start, end, step)
         return self.slice(operand, bounds)
 
-    def joined(self, axis: int, operands: Sequence[Private]) -> Private:
+    def concat(self, axis: int, operands: Sequence[Private]) -> Private:
         """Operands next to one another along an axis; a single one as it is."""
         return operands[0] if len(operands) == 1 else self.emit(op.Concat(axis), *operands)
 

@@ -105,7 +105,7 @@ def extreme(site: Site, operands: Sequence[Operand], *, sign: float) -> Private:
     while len(private) > 1:
         a, b = private.pop(0), private.pop(0)
         shape = np.broadcast_shapes(a.shape, b.shape)
-        a, b = site.lift(a, shape), site.lift(b, shape)
+        a, b = site.broadcast(a, shape), site.broadcast(b, shape)
         excess = site.emit(op.Relu(), site.emit(op.Sub(), *((a, b) if sign > 0 else (b, a))))
         private.append(site.emit(op.Add() if sign > 0 else op.Sub(), b, excess))
     if not constants:
@@ -143,7 +143,7 @@ def _bound(site: Site, name: str, index: int) -> float | None:
     """A finite bound, or None; the widest numbers of a type mean that there is none."""
     bound: float | None = site.attribute(name, None)
     widest = float(np.finfo(np.float32).max)
-    if bound is None and site.has(index):
+    if bound is None and site.has_input(index):
         value: Array = site.constant(index, "bounds")
         bound = float(value.reshape(-1)[0])
         if value.dtype.kind in "iu":

@@ -74,7 +74,7 @@ def div(site: Site) -> Operand:
         if not isinstance(a, Private):
             return times_constant(site, inverse, real(a))
         shape = _broadcast(site, [a, b])
-        return site.emit(op.Mul(), site.lift(a, shape), site.lift(inverse, shape))
+        return site.emit(op.Mul(), site.broadcast(a, shape), site.broadcast(inverse, shape))
     assert isinstance(a, Private)
     if a.integer:
         site.refuse("it divides integers", "Cast to float first")
@@ -86,7 +86,7 @@ def div(site: Site) -> Operand:
 def times_constant(site: Site, x: Private, constant: Array) -> Private:
     """`x * constant`: per channel where the constant allows, elementwise otherwise."""
     shape = _broadcast(site, [x, constant])
-    x = site.lift(x, shape)
+    x = site.broadcast(x, shape)
     channels = shape[1] if len(shape) > 1 else 0
     padded = constant.reshape((1,) * (len(shape) - constant.ndim) + constant.shape)
     if channels and padded.size in (1, channels) and padded.size == padded.shape[1]:
@@ -99,7 +99,7 @@ def times_constant(site: Site, x: Private, constant: Array) -> Private:
 
 def plus_constant(site: Site, x: Private, constant: Array) -> Private:
     """`x + constant`, broadcasting either."""
-    x = site.lift(x, _broadcast(site, [x, constant]))
+    x = site.broadcast(x, _broadcast(site, [x, constant]))
     return site.emit(op.AddConstant(constant), x)
 
 
@@ -111,14 +111,14 @@ def minus(site: Site, a: Operand, b: Operand) -> Private:
     if not isinstance(a, Private):
         return plus_constant(site, site.emit(op.Negate(), b), real(a))
     shape = _broadcast(site, [a, b])
-    return site.emit(op.Sub(), site.lift(a, shape), site.lift(b, shape))
+    return site.emit(op.Sub(), site.broadcast(a, shape), site.broadcast(b, shape))
 
 
 def product(site: Site, a: Operand, b: Operand) -> Private:
     """`a * b`, broadcasting, of which one at least is private."""
     if isinstance(a, Private) and isinstance(b, Private):
         shape = _broadcast(site, [a, b])
-        return site.emit(op.Mul(), site.lift(a, shape), site.lift(b, shape))
+        return site.emit(op.Mul(), site.broadcast(a, shape), site.broadcast(b, shape))
     private, constant = (a, b) if isinstance(a, Private) else (b, a)
     assert isinstance(private, Private)
     assert not isinstance(constant, Private)
@@ -129,9 +129,9 @@ def plus(site: Site, *operands: Operand) -> Private:
     """The sum, broadcasting, of operands of which one at least is private."""
     shape = _broadcast(site, operands)
     private = [operand for operand in operands if isinstance(operand, Private)]
-    total = site.lift(private[0], shape)
+    total = site.broadcast(private[0], shape)
     for operand in private[1:]:
-        total = site.emit(op.Add(), total, site.lift(operand, shape))
+        total = site.emit(op.Add(), total, site.broadcast(operand, shape))
     constants = [real(operand) for operand in operands if not isinstance(operand, Private)]
     if constants:
         total = site.emit(op.AddConstant(np.asarray(sum(constants[1:], constants[0]))), total)

@@ -56,14 +56,14 @@ def softmax_rows(site: Site, x: Private) -> Private:
         )
     row = site.reshape(x, (1, rows, 1, columns))
     window = ((1, columns), (1, 1), op.NO_PADDING, (1, 1), (1, 1))
-    largest = site.lift(site.emit(op.MaxPool2d(*window), row), row.shape)
+    largest = site.broadcast(site.emit(op.MaxPool2d(*window), row), row.shape)
     exponentials = site.emit(
         op.Elementwise(DECAY, nonnegative=True), site.emit(op.Sub(), largest, row)
     )
     total = site.emit(op.AvgPool2d(*window, factors=(1.0,)), exponentials)
     inverse = site.emit(op.Elementwise(RECIPROCAL), total)
     return site.reshape(
-        site.emit(op.Mul(), exponentials, site.lift(inverse, exponentials.shape)), x.shape
+        site.emit(op.Mul(), exponentials, site.broadcast(inverse, exponentials.shape)), x.shape
     )
 
 
@@ -85,7 +85,9 @@ def _transpose(site: Site, x: Private, perm: tuple[int, ...]) -> Private:
 )
 def attention(site: Site) -> Operand:
     """Scaled dot products, softmax and the product with V; causal, and with grouped queries."""
-    if any(site.has(index) for index in (4, 5, 6)) or any(map(site.uses, range(1, site.outputs))):
+    if any(site.has_input(index) for index in (4, 5, 6)) or any(
+        map(site.uses_output, range(1, site.output_count))
+    ):
         site.refuse("it keeps past keys and values", "Export it for whole sequences")
     if site.attribute("softcap", 0.0):
         site.refuse("it caps its scores softly", "Export it without softcap")
@@ -102,7 +104,7 @@ def attention(site: Site) -> Operand:
     scores = site.reshape(private_product(site, q, k), (batch, count, rows, keys))
     if site.attribute("is_causal", 0):
         scores = mask_elements(site, scores, ~np.tri(rows, keys, dtype=bool))
-    if site.has(3):
+    if site.has_input(3):
         mask = site.operand(3)
         if isinstance(mask, Private):
             site.refuse(
@@ -152,19 +154,19 @@ def rotary_embedding(site: Site) -> Operand:
     """`x cos + rotated(x) sin` on the first numbers of each head."""
     x = site.private(0)
     cos, sin = (site.constant(i, "caches").astype(np.float64) for i in (1, 2))
-    if site.has(3):
+    if site.has_input(3):
         positions = site.constant(3, "positions").astype(np.int64)
         cos, sin = cos[positions], sin[positions]
     is_flat = len(x.shape) == 3
     x = _split_heads(site, x, site.attribute("num_heads", 0))
     width = site.attribute("rotary_embedding_dim", 0) or x.shape[-1]
     tables = [np.asarray(table)[:, None, : x.shape[2], : width // 2] for table in (cos, sin)]
-    rotary_part = site.part(x, -1, 0, width)
-    other_part = [site.part(x, -1, width, x.shape[-1])] if width < x.shape[-1] else []
+    rotary_part = site.slice_axis(x, -1, 0, width)
+    other_part = [site.slice_axis(x, -1, width, x.shape[-1])] if width < x.shape[-1] else []
     rotated_part = _rotated(
         site, rotary_part, tables[0], tables[1], bool(site.attribute("interleaved", 0))
     )
-    rotated = site.joined(3, [rotated_part, *other_part])
+    rotated = site.concat(3, [rotated_part, *other_part])
     if not is_flat:
         return rotated
     rotated = site.emit(op.Transpose((0, 2, 1, 3)), rotated)
@@ -174,14 +176,14 @@ def rotary_embedding(site: Site) -> Operand:
 def _rotated(site: Site, x: Private, cos: Array, sin: Array, interleaved: bool) -> Private:
     width = x.shape[-1]
     if interleaved:
-        even, odd = site.part(x, -1, 0, width, 2), site.part(x, -1, 1, width, 2)
+        even, odd = site.slice_axis(x, -1, 0, width, 2), site.slice_axis(x, -1, 1, width, 2)
         pairs = [
             site.reshape(part, (*part.shape, 1)) for part in (site.emit(op.Negate(), odd), even)
         ]
         swapped = site.reshape(site.emit(op.Concat(4), *pairs), x.shape)
         cos, sin = np.repeat(cos, 2, axis=-1), np.repeat(sin, 2, axis=-1)
     else:
-        low, high = site.part(x, -1, 0, width // 2), site.part(x, -1, width // 2, width)
+        low, high = site.slice_axis(x, -1, 0, width // 2), site.slice_axis(x, -1, width // 2, width)
         swapped = site.emit(op.Concat(3), site.emit(op.Negate(), high), low)
         cos, sin = np.concatenate([cos, cos], axis=-1), np.concatenate([sin, sin], axis=-1)
     return site.emit(op.Add(), times_constant(site, x, cos), times_constant(site, swapped, sin))

@@ -26,7 +26,7 @@ def conv(site: Site) -> Operand:
     """Groups, dilation, explicit pads and every auto_pad."""
     x = site.private(0)
     weight = real(site.constant(1, "weights"))
-    bias = real(site.constant(2, "bias")) if site.has(2) else None
+    bias = real(site.constant(2, "bias")) if site.has_input(2) else None
     spatial = spatial_of(site, x)
     if weight.ndim != len(x.shape):
         site.refuse(f"weights {list(weight.shape)} on input {list(x.shape)}", "Check the model")
@@ -70,7 +70,7 @@ def _convolve_volume(
         slice_ends = (n, c, end, *x.shape[3:])
         part = site.emit(op.Slice((0, 0, first, 0, 0), slice_ends, (1, 1, depth.stride, 1, 1)), x)
         taps.append(site.reshape(part, (n, c, 1, depth.count, *x.shape[3:])))
-    transposed = site.emit(op.Transpose((0, 3, 1, 2, 4, 5)), site.joined(2, taps))
+    transposed = site.emit(op.Transpose((0, 3, 1, 2, 4, 5)), site.concat(2, taps))
     images = site.reshape(transposed, (n * depth.count, c * depth.kernel, *x.shape[3:]))
     convolved = _convolve_image(site, images, weight, bias, image_windows(image))
     volumes = site.reshape(convolved, (n, depth.count, *convolved.shape[1:]))
@@ -101,7 +101,7 @@ def conv_transpose(site: Site) -> Operand:
     kernel = weight.reshape(groups, c // groups, *weight.shape[1:])
     kernel = np.flip(np.swapaxes(kernel, 1, 2), tuple(range(3, 3 + rank)))
     kernel = kernel.reshape(-1, c // groups, *weight.shape[2:])
-    bias = real(site.constant(2, "bias")) if site.has(2) else None
+    bias = real(site.constant(2, "bias")) if site.has_input(2) else None
     pads_begin = [
         (k - 1) * d - b for k, d, b in zip(weight.shape[2:], dilations, crop_begin, strict=True)
     ]

@@ -45,7 +45,7 @@ def gemm(site: Site) -> Operand:
 
 def _product_plus_c(site: Site, x: Private, weight: Array, beta: float) -> Operand:
     """The product, with C as the bias where it is one row of constants."""
-    if site.has(2) and beta:
+    if site.has_input(2) and beta:
         c = site.operand(2)
         columns = weight.shape[-1]
         if not isinstance(c, Private) and c.size in (1, columns) and math.prod(c.shape[:-1]) == 1:
@@ -55,13 +55,13 @@ def _product_plus_c(site: Site, x: Private, weight: Array, beta: float) -> Opera
 
 
 def _add_c(site: Site, product: Operand, beta: float) -> Operand:
-    if not site.has(2) or not beta:
+    if not site.has_input(2) or not beta:
         return product
     c = site.operand(2)
     if not isinstance(c, Private):
         assert isinstance(product, Private)
         return site.emit(op.AddConstant(_scaled(c, beta)), product)
-    c = site.lift(c, product.shape)
+    c = site.broadcast(c, product.shape)
     if beta != 1.0:
         c = site.emit(op.Scale(np.full(c.shape, beta), uniform=True), c)
     if not isinstance(product, Private):
@@ -130,8 +130,8 @@ def private_product(site: Site, a: Private, b: Private) -> Private:
     shared = len(batch)
     while shared and leading[shared - 1] == 1:
         shared -= 1
-    a = site.lift(a, (*batch, rows, inner))
-    b = site.lift(b, (*batch[:shared], *leading[shared:], inner, columns))
+    a = site.broadcast(a, (*batch, rows, inner))
+    b = site.broadcast(b, (*batch[:shared], *leading[shared:], inner, columns))
     count = math.prod(batch[:shared])
     a = site.reshape(a, (count, math.prod(batch[shared:]) * rows, inner))
     b = site.reshape(b, (count, inner, columns))

@@ -103,10 +103,12 @@ def _gather_at_private(site: Site, x: Private, tuples: Private, batch_dims: int)
             "Take the places of one axis after the other",
         )
     size, rows = x.shape[axis], math.prod(leading)
-    last_index = site.part(tuples, len(tuples.shape) - 1, tuples.shape[-1] - 1, tuples.shape[-1])
+    last_index = site.slice_axis(
+        tuples, len(tuples.shape) - 1, tuples.shape[-1] - 1, tuples.shape[-1]
+    )
     one_hot = one_hot_columns(site, last_index, -size, size)
     one_hot = site.emit(
-        op.Add(), site.part(one_hot, 1, 0, size), site.part(one_hot, 1, size, 2 * size)
+        op.Add(), site.slice_axis(one_hot, 1, 0, size), site.slice_axis(one_hot, 1, size, 2 * size)
     )
     one_hot = site.reshape(one_hot, (rows, math.prod(middle), size))
     result = site.emit(op.MatMul(), one_hot, site.reshape(x, (rows, size, math.prod(trailing))))
@@ -158,7 +160,7 @@ def reverse_sequence(site: Site) -> Operand:
 def trilu(site: Site) -> Operand:
     """The upper or lower triangle of matrices, zero elsewhere."""
     x = site.private(0)
-    k = int(np.ravel(site.constant(1, "diagonal"))[0]) if site.has(1) else 0
+    k = int(np.ravel(site.constant(1, "diagonal"))[0]) if site.has_input(1) else 0
     ones = np.ones(x.shape[-2:])
     return keep_elements(
         site, x, np.triu(ones, k) if site.attribute("upper", 1) else np.tril(ones, k)

@@ -24,9 +24,9 @@ def identity(site: Site) -> Operand | TensorList:
 
 @operator("Dropout", restrictions="inference form; without the output mask")
 def dropout(site: Site) -> Operand:
-    if site.has(2) and bool(site.constant(2, "training mode").any()):
+    if site.has_input(2) and bool(site.constant(2, "training mode").any()):
         site.refuse("it is in training mode", "Export the model for inference")
-    if site.uses(1):
+    if site.uses_output(1):
         site.refuse("its output mask is used", "Use only its first output")
     return site.private(0)
 

@@ -33,7 +33,7 @@ def batch_normalization(site: Site) -> Operand:
     training = site.attribute("training_mode", 0) or (
         site.opset < 7 and not site.attribute("is_test", 0)
     )
-    if training or any(site.uses(output) for output in range(1, site.outputs)):
+    if training or any(site.uses_output(output) for output in range(1, site.output_count)):
         site.refuse("it is in training mode", "Export the model for inference")
     if not site.attribute("spatial", 1):
         site.refuse("its attribute spatial is 0", "Use one statistic per channel")
@@ -48,10 +48,10 @@ def batch_normalization(site: Site) -> Operand:
 @operator("LayerNormalization", since=17, restrictions=_INSIDE)
 def layer_normalization(site: Site) -> Operand:
     """`(x - mean) / sqrt(variance + epsilon)` over the last axes, times a scale, plus a bias."""
-    if any(site.uses(output) for output in range(1, site.outputs)):
+    if any(site.uses_output(output) for output in range(1, site.output_count)):
         site.refuse("its mean or deviation is used", "Use its first output alone")
     scaled = times_constant(site, _normalize_axes(site, centred=True), _weight(site, 1))
-    return plus_constant(site, scaled, _weight(site, 2)) if site.has(2) else scaled
+    return plus_constant(site, scaled, _weight(site, 2)) if site.has_input(2) else scaled
 
 
 @operator("RMSNormalization", since=23, restrictions=_INSIDE)
@@ -80,7 +80,7 @@ def _divide_by_norm(site: Site, rows: Private, norm: str) -> Private:
         case unknown_norm:
             site.refuse(f"its norm is {unknown_norm!r}", "Use MAX, L1 or L2")
     return site.emit(
-        op.Mul(), rows, site.lift(site.emit(op.Elementwise(inverse), divisor), rows.shape)
+        op.Mul(), rows, site.broadcast(site.emit(op.Elementwise(inverse), divisor), rows.shape)
     )
 
 
@@ -100,11 +100,11 @@ def standardise(site: Site, rows: Private, epsilon: float, *, centred: bool = Tr
     """`[rows, n]`: each row less its mean, over the root of its variance plus `epsilon`."""
     if centred:
         mean = sum_of_rows(site, rows, mean=True)
-        rows = site.emit(op.Sub(), rows, site.lift(mean, rows.shape))
+        rows = site.emit(op.Sub(), rows, site.broadcast(mean, rows.shape))
     variance = sum_of_rows(site, site.emit(op.Mul(), rows, rows), mean=True)
     shifted = site.emit(op.AddConstant(np.asarray(epsilon)), variance)
     inverse = site.emit(op.Elementwise(INVERSE_ROOT), shifted)
-    return site.emit(op.Mul(), rows, site.lift(inverse, rows.shape))
+    return site.emit(op.Mul(), rows, site.broadcast(inverse, rows.shape))
 
 
 def _per_channel(site: Site, x: Private, index: int) -> np.ndarray:

@@ -31,7 +31,7 @@ def hardmax(site: Site) -> Operand:
 
 def first_largest(site: Site, rows: Private) -> Private:
     """`[rows, n]`: 1 at the first of the largest elements of each row."""
-    largest = site.lift(largest_of_rows(site, rows), rows.shape)
+    largest = site.broadcast(largest_of_rows(site, rows), rows.shape)
     is_largest = is_nonnegative(site, site.emit(op.Sub(), rows, largest))
     # Twice itself less those up to it is 1 at the first one, and below 1 elsewhere.
     twice = site.emit(op.Add(), is_largest, is_largest)
@@ -44,7 +44,7 @@ def one_hot(site: Site) -> Operand:
     """An axis of its own that has 1 where its place is the index, which may count from behind."""
     x, depth = site.private(0), int(np.ravel(site.constant(1, "depth"))[0])
     off, on = (float(value) for value in np.ravel(site.constant(2, "values")))
-    site.bound(depth)
+    site.check_size(depth)
     axis, rank = site.axis(site.attribute("axis", -1), len(x.shape) + 1), len(x.shape)
     if 1 < x.upper_bound <= depth:
         hot = one_hot_columns(site, x, 0, depth)

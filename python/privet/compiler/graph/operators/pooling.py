@@ -30,7 +30,7 @@ from privet.compiler.graph.windows import (
 @operator("MaxPool", restrictions="1-D to 3-D; without the output Indices")
 def max_pool(site: Site) -> Operand:
     """Dilation, ceil_mode, explicit pads and every auto_pad."""
-    if site.uses(1):
+    if site.uses_output(1):
         site.refuse("its output Indices is used", "Use only its first output")
     return _pooled(site, site.private(0), _max_pool)
 

@@ -54,7 +54,7 @@ def dynamic_quantize_linear(site: Site) -> tuple[Operand, ...]:
 @operator("MatMulInteger", since=10, restrictions="zero points constant")
 def matmul_integer(site: Site) -> Operand:
     """`(a - zero) @ (b - zero)`."""
-    zeros = [site.constant(k, "zero points") if site.has(k) else np.zeros(()) for k in (2, 3)]
+    zeros = [site.constant(k, "zero points") if site.has_input(k) else np.zeros(()) for k in (2, 3)]
     if zeros[0].ndim == 1:
         zeros[0] = zeros[0].reshape(-1, 1)
     return site.apply("MatMul", *(_subtract_zero(site, k, zero) for k, zero in enumerate(zeros)))
@@ -63,7 +63,7 @@ def matmul_integer(site: Site) -> Operand:
 @operator("ConvInteger", since=10, restrictions="weights and zero points constant")
 def conv_integer(site: Site) -> Operand:
     """`Conv` of both less their zero points."""
-    zeros = [site.constant(k, "zero points") if site.has(k) else np.zeros(()) for k in (2, 3)]
+    zeros = [site.constant(k, "zero points") if site.has_input(k) else np.zeros(()) for k in (2, 3)]
     weight = site.constant(1, "weights")
     zeros[1] = zeros[1].reshape(-1, *[1] * (weight.ndim - 1))
     operands = [_subtract_zero(site, k, zero) for k, zero in enumerate(zeros)]
@@ -84,7 +84,7 @@ def qlinear_conv(site: Site) -> Operand:
     """A `Conv` between DequantizeLinear and QuantizeLinear; the bias has steps of both scales."""
     rank = site.constant(3, "weights").ndim
     operands = [_real_operand(site, 0, 1, 2), _real_operand(site, 3, 4, 5, (-1, *[1] * (rank - 1)))]
-    if site.has(8):
+    if site.has_input(8):
         step = site.constant(1, "scale") * site.constant(4, "scale")
         operands.append(np.asarray(site.constant(8, "bias") * step.astype(np.float64)))
     return _quantize(site, site.apply("Conv", *operands, **site.attributes), 6, 7)
@@ -94,13 +94,13 @@ def _quantize(site: Site, x: Private, scale: int, zero: int) -> Private:
     """A tensor with the range and the steps that two inputs state."""
     scale_value = _scalar(site, scale, "scale")
     dtype = np.dtype(np.uint8)
-    if site.has(zero):
+    if site.has_input(zero):
         dtype = site.constant(zero, "zero point").dtype
     elif site.attribute("output_dtype", 0):
         dtype = onnx.helper.tensor_dtype_to_np_dtype(site.attribute("output_dtype", 0))
     if dtype.name not in RANGES:
         site.refuse(f"it quantises to {dtype.name}", "Quantise to int8 or uint8")
-    zero_point = _scalar(site, zero, "zero point") if site.has(zero) else 0.0
+    zero_point = _scalar(site, zero, "zero point") if site.has_input(zero) else 0.0
     low, high = ((end - zero_point) * scale_value for end in RANGES[dtype.name])
     if x.quantized is not None:
         x = _dequantize(site, x, 1.0, 0.0)
@@ -124,11 +124,13 @@ def _real_operand(
     """The tensor that an input stands for; a constant one may have scales along an axis."""
     operand = site.operand(index)
     if isinstance(operand, Private):
-        zero_point = _scalar(site, zero, "zero point") if site.has(zero) else 0.0
+        zero_point = _scalar(site, zero, "zero point") if site.has_input(zero) else 0.0
         return _dequantize(site, operand, _scalar(site, scale, "scale"), zero_point)
     scale_values = site.constant(scale, "scale").astype(np.float64)
     zero_points = (
-        site.constant(zero, "zero point").astype(np.float64) if site.has(zero) else np.zeros(())
+        site.constant(zero, "zero point").astype(np.float64)
+        if site.has_input(zero)
+        else np.zeros(())
     )
     if axes is not None and scale_values.ndim == 1:
         scale_values = scale_values.reshape(axes)

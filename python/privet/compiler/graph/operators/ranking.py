@@ -33,7 +33,7 @@ def top_k(site: Site) -> tuple[Private, Private]:
     """The largest or smallest elements of each row, in order, and their places."""
     x = site.private(0)
     size = x.shape[-1] if x.shape else 0
-    count = int(np.ravel(site.constant(1, "k"))[0]) if site.has(1) else site.attribute("k", 1)
+    count = int(np.ravel(site.constant(1, "k"))[0]) if site.has_input(1) else site.attribute("k", 1)
     if site.axis(site.attribute("axis", -1), len(x.shape)) != len(x.shape) - 1:
         site.refuse("it takes elements along another axis than the last", "Transpose before it")
     if not 0 < count <= size:
@@ -53,8 +53,8 @@ def _by_ranks(site: Site, keys: Private, count: int) -> Private:
     """`[rows, count, n]`: an element's rank is how many are before it."""
     rows, size = keys.shape
     shape = (rows, size, size)
-    column_keys = site.lift(site.reshape(keys, (rows, 1, size)), shape)
-    row_keys = site.lift(site.reshape(keys, (rows, size, 1)), shape)
+    column_keys = site.broadcast(site.reshape(keys, (rows, 1, size)), shape)
+    row_keys = site.broadcast(site.reshape(keys, (rows, size, 1)), shape)
     # Of a pair i, j with j < i: whether j is before i, as equal ones are.
     before = keep_elements(
         site,
@@ -67,7 +67,7 @@ def _by_ranks(site: Site, keys: Private, count: int) -> Private:
     offsets = np.arange(size - 1, -1, -1, dtype=np.float64)
     rank = minus(site, sum_of_rows(site, before_rows), sum_of_rows(site, behind_rows))
     rank = plus_constant(site, site.reshape(rank, (rows, 1, size)), offsets)
-    ranks = site.lift(rank, (rows, count, size))
+    ranks = site.broadcast(rank, (rows, count, size))
     ends = np.arange(count, dtype=np.float64)[:, None] + 0.5
     is_within = is_nonnegative(site, minus(site, ends, ranks))
     if count == 1:
@@ -81,11 +81,11 @@ def _by_maxima(site: Site, keys: Private, count: int) -> Private:
     """`[rows, count, n]`: what was found is put below all others, and the next one looked for."""
     rows, size = keys.shape
     least = site.emit(op.Negate(), largest_of_rows(site, site.emit(op.Negate(), keys)))
-    lowest = site.lift(plus_constant(site, least, np.asarray(-1.0)), keys.shape)
+    lowest = site.broadcast(plus_constant(site, least, np.asarray(-1.0)), keys.shape)
     one_hots = []
     for remaining in reversed(range(count)):
         one_hot = first_largest(site, keys)
         one_hots.append(site.reshape(one_hot, (rows, 1, size)))
         if remaining:
             keys = plus(site, keys, site.emit(op.Mul(), one_hot, site.emit(op.Sub(), lowest, keys)))
-    return site.joined(1, one_hots)
+    return site.concat(1, one_hots)

@@ -25,7 +25,7 @@ def concat(site: Site) -> Operand:
     """Of private tensors and constants."""
     operands = site.operands()
     axis = site.axis(site.attribute("axis", 1), len(operands[0].shape))
-    return site.joined(axis, [as_private(site, operand) for operand in operands])
+    return site.concat(axis, [as_private(site, operand) for operand in operands])
 
 
 def as_private(site: Site, operand: Operand, source: Private | None = None) -> Private:
@@ -36,7 +36,7 @@ def as_private(site: Site, operand: Operand, source: Private | None = None) -> P
     one = site.emit(op.Slice((0,), (1,), (1,)), site.reshape(source, (math.prod(source.shape),)))
     zero = site.emit(op.Sub(), one, one)
     zeros = site.reshape(zero, (1,) * operand.ndim)
-    return site.emit(op.AddConstant(real(operand)), site.lift(zeros, operand.shape))
+    return site.emit(op.AddConstant(real(operand)), site.broadcast(zeros, operand.shape))
 
 
 @operator("Expand", since=8, restrictions="shape constant")
@@ -50,7 +50,7 @@ def expand(site: Site) -> Operand:
         site.refuse(
             f"{list(x.shape)} does not broadcast to {target_shape}", "Check the model's shapes"
         )
-    return site.lift(x, tuple(int(size) for size in shape))
+    return site.broadcast(x, tuple(int(size) for size in shape))
 
 
 @operator("Tile", restrictions="repeats constant")
@@ -73,7 +73,7 @@ def pad(site: Site) -> Operand:
     rank = len(x.shape)
     pads = site.ints_of("pads", 1) or []
     axes = list(range(rank))
-    if site.has(3):
+    if site.has_input(3):
         axes = [site.axis(int(axis), rank) for axis in np.ravel(site.constant(3, "axes"))]
     if len(pads) != 2 * len(axes):
         site.refuse(f"{len(pads)} pads for {len(axes)} axes", "Check the model")
@@ -81,7 +81,7 @@ def pad(site: Site) -> Operand:
     for position, axis in enumerate(axes):
         before[axis], after[axis] = pads[position], pads[position + len(axes)]
     value = site.attribute("value", 0.0)
-    if site.has(2):
+    if site.has_input(2):
         value = float(np.ravel(site.constant(2, "value"))[0])
     x = _crop(site, x, before, after)
     before, after = [max(b, 0) for b in before], [max(a, 0) for a in after]
@@ -100,7 +100,7 @@ def pad(site: Site) -> Operand:
 
 def _padded_indices(site: Site, size: int, widths: tuple[int, int], mode: str) -> Array:
     """Which elements of an axis stand where, padded by its own."""
-    site.bound(size + sum(widths))
+    site.check_size(size + sum(widths))
     match mode:
         case "edge" | "reflect" | "wrap":
             return np.pad(np.arange(size), widths, mode=mode)

@@ -92,7 +92,7 @@ class Cell:
         """Columns of some gates."""
         start, end = first * self.hidden_size, last * self.hidden_size
         if isinstance(x, Private):
-            return self.site.part(x, 1, start, end)
+            return self.site.slice_axis(x, 1, start, end)
         return None if x is None else x[:, start:end]
 
     def times_weights(self, state: State, first: int, last: int) -> State:
@@ -104,7 +104,7 @@ class Cell:
             weight = direction.state_weights[:, first * self.hidden_size : last * self.hidden_size]
             start, end = index * self.rows, (index + 1) * self.rows
             if isinstance(state, Private):
-                part = self.site.part(state, 0, start, end)
+                part = self.site.slice_axis(state, 0, start, end)
                 products.append(self.site.emit(op.Dense(weight, None), part))
             else:
                 products.append(state[start:end] @ weight)
@@ -186,7 +186,7 @@ def _concat(site: Site, parts: Sequence[State], axis: int) -> State:
     """Parts of one kind next to one another."""
     private = [part for part in parts if isinstance(part, Private)]
     if private:
-        return site.joined(axis, private)
+        return site.concat(axis, private)
     if len(parts) == 1:
         return parts[0]
     return np.concatenate([part for part in parts if isinstance(part, np.ndarray)], axis)
@@ -262,10 +262,10 @@ class _UnrolledCell:
         site, hidden_size, gate_count = self.site, self.hidden_size, len(self.gate_order)
         recurrent_weights = real(site.constant(2, "weights"))[index]
         bias = np.zeros(2 * gate_count * hidden_size)
-        if site.has(3):
+        if site.has_input(3):
             bias = real(site.constant(3, "biases"))[index]
         peepholes = None
-        if self.step is _lstm and site.has(7):
+        if self.step is _lstm and site.has_input(7):
             peepholes = real(site.constant(7, "peepholes"))[index].reshape(3, hidden_size)[
                 [0, 2, 1]
             ]
@@ -312,7 +312,7 @@ class _UnrolledCell:
             "Sigmoid",
             "Tanh",
         ]
-        return is_default and not self.clip and not self.site.has(7)
+        return is_default and not self.clip and not self.site.has_input(7)
 
     def _activations(self, index: int) -> tuple[Activation, ...]:
         """A direction's activations. Lists of constants have entries for those that use them."""
@@ -336,7 +336,7 @@ class _UnrolledCell:
         """Y, Y_h and for LSTM Y_c."""
         site = self.site
         lengths = [self.length] * self.rows
-        if site.has(4):
+        if site.has_input(4):
             lengths = [int(n) for n in site.constant(4, "lengths").ravel()]
         if len(lengths) != self.rows or min(lengths) < 1 or max(lengths) > self.length:
             site.refuse(f"its lengths are {lengths}, of {self.length} steps", "Check the model")
@@ -351,7 +351,7 @@ class _UnrolledCell:
         axes = (2, *([1] * self.state_count))
         outputs = []
         for axis, tensors in zip(axes, zip(*outputs_by_length, strict=True), strict=True):
-            output = site.joined(axis, tensors)
+            output = site.concat(axis, tensors)
             if sample_order != list(range(self.rows)):
                 output = pick(site, output, axis, sample_order)
             if self.is_batch_first:
@@ -361,7 +361,7 @@ class _UnrolledCell:
 
     def _initial(self, index: int) -> State:
         """A state to begin with, `[directions, rows, hidden]`."""
-        if not self.site.has(index):
+        if not self.site.has_input(index):
             return None
         state = self.site.operand(index)
         if isinstance(state, Private):
@@ -376,7 +376,7 @@ class _UnrolledCell:
         if len(rows) < self.rows:
             x = pick(self.site, x, 1, rows)
             initial = [self._pick_rows(state, rows) for state in initial]
-        x = self.site.part(x, 0, 0, length)
+        x = self.site.slice_axis(x, 0, 0, length)
         share_activations = len({direction.activations for direction in self.directions}) == 1
         indices = range(self.direction_count)
         outputs_by_group = [
@@ -387,7 +387,7 @@ class _UnrolledCell:
         ]
         axes = (1, *([0] * self.state_count))
         parts = zip(axes, zip(*outputs_by_group, strict=True), strict=True)
-        outputs = [self.site.joined(axis, operands) for axis, operands in parts]
+        outputs = [self.site.concat(axis, operands) for axis, operands in parts]
         if length < self.length:
             padding = (self.length - length, 0, 0, 0)
             outputs[0] = self.site.emit(op.Pad((0, 0, 0, 0), padding, 0.0), outputs[0])
@@ -421,41 +421,41 @@ class _UnrolledCell:
         gates_size = weight.shape[1] // len(directions)
         inputs_by_direction = [
             self._in_step_order(
-                site.part(product, 2, index * gates_size, (index + 1) * gates_size), direction
+                site.slice_axis(product, 2, index * gates_size, (index + 1) * gates_size), direction
             )
             for index, direction in enumerate(directions)
         ]
-        inputs = site.joined(1, inputs_by_direction)
+        inputs = site.concat(1, inputs_by_direction)
         states = [self._initial_rows(state, group) for state in initial]
         results = []
         for time in range(length):
-            step_input = site.part(inputs, 0, time, time + 1)
+            step_input = site.slice_axis(inputs, 0, time, time + 1)
             states = self.step(cell, site.reshape(step_input, inputs.shape[1:]), states)
             results.append(states[0])
         shape = (1, len(directions), rows, self.hidden_size)
-        all_states = site.joined(
+        all_states = site.concat(
             0, [site.reshape(_as_private(result), shape) for result in results]
         )
         states_by_direction = [
-            self._in_step_order(site.part(all_states, 1, index, index + 1), direction)
+            self._in_step_order(site.slice_axis(all_states, 1, index, index + 1), direction)
             for index, direction in enumerate(directions)
         ]
         last_states = [site.reshape(_as_private(state), shape[1:]) for state in states]
-        return (site.joined(1, states_by_direction), *last_states)
+        return (site.concat(1, states_by_direction), *last_states)
 
     def _in_step_order(self, x: Private, direction: Direction) -> Private:
         """The steps in the order in which a direction takes them."""
         length = x.shape[0]
         if not direction.is_reverse or length == 1:
             return x
-        return self.site.part(x, 0, length - 1, -1, -1)
+        return self.site.slice_axis(x, 0, length - 1, -1, -1)
 
     def _initial_rows(self, state: State, group: Sequence[int]) -> State:
         """The first state of some directions, as rows."""
         if state is None:
             return None
         if isinstance(state, Private):
-            states = self.site.part(state, 0, group[0], group[-1] + 1)
+            states = self.site.slice_axis(state, 0, group[0], group[-1] + 1)
             return self.site.reshape(states, (len(group) * states.shape[1], self.hidden_size))
         return state[list(group)].reshape(-1, self.hidden_size)
 

@@ -130,7 +130,7 @@ def squares_of_rows(site: Site, x: Private) -> Private:
 def _log_sum_exp(site: Site, x: Private) -> Private:
     """`m + log(sum(exp(x - m)))` with the largest element m."""
     largest = largest_of_rows(site, x)
-    differences = site.emit(op.Sub(), site.lift(largest, x.shape), x)
+    differences = site.emit(op.Sub(), site.broadcast(largest, x.shape), x)
     total = sum_of_rows(site, site.emit(op.Elementwise(DECAY, nonnegative=True), differences))
     return plus(site, largest, _smooth(site, "log", total))
 
@@ -144,7 +144,7 @@ def _product(site: Site, x: Private) -> Private:
         halves = [pick(site, x, 1, range(k * half, (k + 1) * half)) for k in range(2)]
         product = site.emit(op.Mul(), *halves)
         rest = [pick(site, x, 1, [count - 1])] if count % 2 else []
-        x = site.joined(1, [product, *rest])
+        x = site.concat(1, [product, *rest])
     return x
 
 

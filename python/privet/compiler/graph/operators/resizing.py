@@ -31,7 +31,7 @@ def resize(site: Site) -> Operand:
     rank = len(x.shape)
     axes = [site.axis(axis, rank) for axis in site.ints("axes") or range(rank)]
     scales, sizes = _scales_and_sizes(site, x, axes)
-    roi = np.ravel(site.constant(1, "roi")) if site.has(1) else np.zeros(0)
+    roi = np.ravel(site.constant(1, "roi")) if site.has_input(1) else np.zeros(0)
     if site.attribute("coordinate_transformation_mode", "") == CROP_AND_RESIZE:
         if roi.size != 2 * len(axes):
             site.refuse(f"{roi.size} numbers of roi for {len(axes)} axes", "Check the model")
@@ -47,12 +47,14 @@ def resize(site: Site) -> Operand:
 def upsample(site: Site) -> Private:
     """Modes nearest and linear, as opsets up to 10 have them."""
     x = site.private(0)
-    scales = site.floats("scales") if not site.has(1) else np.ravel(site.constant(1, "scales"))
+    scales = (
+        site.floats("scales") if not site.has_input(1) else np.ravel(site.constant(1, "scales"))
+    )
     if len(scales) != len(x.shape) or not np.all(scales > 0):
         site.refuse(f"scales {scales.tolist()} on {list(x.shape)}", "Check the model")
     for axis, scale in enumerate(map(float, scales)):
         count = math.floor(x.shape[axis] * scale)
-        site.bound(count)
+        site.check_size(count)
         coordinates = np.arange(count, dtype=np.float32) / np.float32(scale)
         if site.attribute("mode", "nearest") == "nearest":
             x = pick(site, x, axis, _clip_indices(np.floor(coordinates), x.shape[axis]).tolist())
@@ -64,7 +66,7 @@ def upsample(site: Site) -> Private:
 def _scales_and_sizes(site: Site, x: Private, axes: list[int]) -> tuple[list[float], list[int]]:
     """By how much each axis is scaled, and how long it becomes."""
     lengths = [x.shape[axis] for axis in axes]
-    if site.has(3):
+    if site.has_input(3):
         sizes = [int(size) for size in np.ravel(site.constant(3, "sizes"))]
         if len(sizes) != len(axes) or min(sizes) < 1:
             site.refuse(f"sizes {sizes} for axes {lengths}", "Check the model")
@@ -89,7 +91,7 @@ def _resize_axis(
     site: Site, x: Private, axis: int, scale: float, count: int, ends: tuple[float, float]
 ) -> Private:
     """One axis, made `count` long."""
-    site.bound(count)
+    site.check_size(count)
     size = x.shape[axis]
     mode = site.attribute("coordinate_transformation_mode", "half_pixel")
     if scale == 1.0 and count == size and mode != CROP_AND_RESIZE:
@@ -181,7 +183,7 @@ def _interpolate(
     those outside count as the edge, or not at all."""
     size = x.shape[axis]
     radius = math.ceil(support / kernel_scale)
-    site.bound(2 * radius * len(coordinates))
+    site.check_size(2 * radius * len(coordinates))
     floors = np.floor(coordinates)
     places = np.stack([floors + k for k in range(1 - radius, radius + 1)])
     weights = kernel(np.abs(coordinates - places).astype(np.float64) * kernel_scale)

@@ -44,7 +44,7 @@ def split(site: Site) -> tuple[Operand, ...]:
     """Into equal or given parts."""
     x = site.private(0)
     axis = site.axis(site.attribute("axis", 0), len(x.shape))
-    size, count = x.shape[axis], site.outputs
+    size, count = x.shape[axis], site.output_count
     sizes = site.ints_of("split", 1)
     if sizes is None:
         part = -(-size // count)
@@ -59,7 +59,7 @@ def parts(site: Site, x: Private, axis: int, sizes: Sequence[int]) -> tuple[Priv
     if sum(sizes) != x.shape[axis] or min(sizes) < 1:
         site.refuse(f"it splits {x.shape[axis]} elements into {sizes}", "Check the model's shapes")
     ends = np.cumsum(sizes).tolist()
-    return tuple(site.part(x, axis, end - n, end) for end, n in zip(ends, sizes, strict=True))
+    return tuple(site.slice_axis(x, axis, end - n, end) for end, n in zip(ends, sizes, strict=True))
 
 
 @operator("Gather", restrictions="indices constant, or places of classes or rows in a constant")
@@ -99,7 +99,7 @@ def look_up(site: Site, table: Array, ids: Private, *, within: bool = False) -> 
     if ids.one_hot:
         shape = ids.shape[:-1]
         one_hot = site.reshape(ids, (math.prod(shape), ids.shape[-1]))
-        one_hot = site.part(one_hot, 1, 0, min(len(table), ids.shape[-1]))
+        one_hot = site.slice_axis(one_hot, 1, 0, min(len(table), ids.shape[-1]))
         selection = site.emit(op.Dense(rows[: ids.shape[-1]], None), one_hot)
     elif not within and ids.upper_bound > len(table):
         site.refuse(
@@ -134,7 +134,7 @@ def as_one_hot(site: Site, ids: Private) -> Private:
 def one_hot_columns(site: Site, ids: Private, first: int, end: int) -> Private:
     """`[count, end - first]`: 1 at the place that each is, of those from `first` on."""
     steps = step_columns(site, ids, first, end + 1)
-    sides = [site.part(steps, 1, k, k + end - first) for k in range(2)]
+    sides = [site.slice_axis(steps, 1, k, k + end - first) for k in range(2)]
     return site.emit(op.Sub(), *sides)
 
 
@@ -162,7 +162,7 @@ def _above_places(site: Site, ids: Private, places: Array) -> Private:
     """`[count, n]`: how far each is above each of n places."""
     count = math.prod(ids.shape)
     column = replace(site.reshape(ids, (count, 1)), integer=False)
-    columns = site.lift(column, (count, len(places)))
+    columns = site.broadcast(column, (count, len(places)))
     return site.emit(op.AddConstant(-places[None]), columns)
 
 
@@ -174,7 +174,7 @@ def where_constant(site: Site) -> Operand:
         a, b, condition = b, a, ~condition
     assert isinstance(a, Private)
     shape = tuple(map(int, np.broadcast_shapes(condition.shape, a.shape, b.shape)))
-    a = replace(site.lift(replace(a, neg_inf=None), shape), neg_inf=a.neg_inf)
+    a = replace(site.broadcast(replace(a, neg_inf=None), shape), neg_inf=a.neg_inf)
     if condition.all():
         return a
     if isinstance(b, Private):
@@ -183,7 +183,7 @@ def where_constant(site: Site) -> Operand:
         return site.emit(
             op.Add(),
             keep_elements(site, a, condition),
-            keep_elements(site, site.lift(b, shape), ~condition),
+            keep_elements(site, site.broadcast(b, shape), ~condition),
         )
     other_values = np.broadcast_to(real(b), shape)[~np.broadcast_to(condition, shape)]
     if (other_values <= BLOCKING).all():

@@ -26,7 +26,7 @@ def sequence_construct(site: Site) -> TensorList:
 def sequence_insert(site: Site) -> TensorList:
     """Before a position, or at the end."""
     items = site.sequence(0)
-    position = _position(site, 2, len(items)) if site.has(2) else len(items)
+    position = _position(site, 2, len(items)) if site.has_input(2) else len(items)
     return TensorList((*items[:position], site.operand(1), *items[position:]))
 
 
@@ -34,7 +34,7 @@ def sequence_insert(site: Site) -> TensorList:
 def sequence_erase(site: Site) -> TensorList:
     """At a position, or at the end."""
     items = site.sequence(0)
-    at = _position(site, 1, len(items)) if site.has(1) else len(items) - 1
+    at = _position(site, 1, len(items)) if site.has_input(1) else len(items) - 1
     return TensorList((*items[:at], *items[at + 1 :]))
 
 
@@ -57,14 +57,14 @@ def split_to_sequence(site: Site) -> TensorList:
     x = site.private(0)
     axis = site.axis(site.attribute("axis", 0), len(x.shape))
     size = x.shape[axis]
-    lengths = site.constant(1, "sizes") if site.has(1) else np.asarray(1)
+    lengths = site.constant(1, "sizes") if site.has_input(1) else np.asarray(1)
     if lengths.ndim:
         sizes = [int(length) for length in lengths]
     else:
         full_count, rest = divmod(size, int(lengths))
         sizes = [int(lengths)] * full_count + [rest] * bool(rest)
     sections = parts(site, x, axis, sizes)
-    if site.has(1) or site.attribute("keepdims", 1):
+    if site.has_input(1) or site.attribute("keepdims", 1):
         return TensorList(sections)
     shape = (*x.shape[:axis], *x.shape[axis + 1 :])
     return TensorList(tuple(site.reshape(part, shape) for part in sections))
@@ -85,7 +85,7 @@ def concat_from_sequence(site: Site) -> Operand:
     if stacks:
         shapes = [(*item.shape[:axis], 1, *item.shape[axis:]) for item in items]
         private = [site.reshape(x, shape) for x, shape in zip(private, shapes, strict=True)]
-    return site.joined(axis, private)
+    return site.concat(axis, private)
 
 
 def _position(site: Site, index: int, count: int) -> int:

@@ -87,7 +87,7 @@ def binarizer(site: Site) -> Operand:
 def feature_vectorizer(site: Site) -> Operand:
     """Its inputs side by side."""
     rows = [site.private(index) for index in range(len(site.inputs))]
-    return site.joined(len(rows[0].shape) - 1, rows)
+    return site.concat(len(rows[0].shape) - 1, rows)
 
 
 @operator(
