@@ -37,7 +37,7 @@ def test_dense_is_exact_at_any_width(x_bits: int, weight_bits: int) -> None:
         [sum(int(x[m, k]) * int(weight[k, n]) for k in range(7)) for n in range(5)]
         for m in range(3)
     ]
-    output = exact_linear(x, row_sum(weight, 1), op.Dense(weight, None).multiplied)
+    output = exact_linear(x, row_sum(weight, 1), op.Dense(weight, None).multiply)
     assert output.tolist() == reference
 
 
@@ -60,7 +60,7 @@ def test_products_of_two_tensors_are_exact_at_any_width(x_bits: int, y_bits: int
 def test_sums_beyond_63_bits_are_refused() -> None:
     x, weight = np.full((1, 4), 2**40), np.full((4, 1), 2**27)
     with pytest.raises(OverflowError):
-        exact_linear(x, row_sum(weight, 1), op.Dense(weight, None).multiplied)
+        exact_linear(x, row_sum(weight, 1), op.Dense(weight, None).multiply)
     with pytest.raises(OverflowError):
         exact_matmul(x[None], np.full((1, 4, 1), 2**27))
     with pytest.raises(OverflowError):
@@ -77,7 +77,7 @@ def test_conv2d_is_the_sum_it_says(seed: int, stride: int, dilation: int, paddin
     width = 5 + padding - (dilation + 1) + 1
     reals = weight.astype(np.float64)
     output = exact_linear(
-        x, row_sum(weight, 0), lambda part: conv.convolved(part, reals, (height, width))
+        x, row_sum(weight, 0), lambda part: conv.convolve(part, reals, (height, width))
     )
     padded = np.pad(x, ((0, 0), (0, 0), (padding, 1), (0, padding)))
     for place in _places(2, 6, height, width):
@@ -99,13 +99,13 @@ def _places(*sizes: int) -> Iterator[tuple[int, ...]]:
 def test_slabs_change_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     x, weight = integers(1, 3, 9, 9, bits=20).astype(float), constant(4, 3, 3, 3).astype(float)
     conv = op.Conv2d(weight, None, padding=(1, 1, 1, 1))
-    whole = conv.convolved(x, weight, (9, 9))
+    whole = conv.convolve(x, weight, (9, 9))
     rows, columns = integers(2, 50, bits=20), integers(50, 6, bits=12)
     dense = op.Dense(columns, None)
-    product = dense.multiplied(rows)
+    product = dense.multiply(rows)
     monkeypatch.setattr(linear, "SLAB_BYTES", 1)
-    np.testing.assert_allclose(conv.convolved(x, weight, (9, 9)), whole)
-    np.testing.assert_array_equal(dense.multiplied(rows), product)
+    np.testing.assert_allclose(conv.convolve(x, weight, (9, 9)), whole)
+    np.testing.assert_array_equal(dense.multiply(rows), product)
 
 
 def test_truncation_rounds_down() -> None:

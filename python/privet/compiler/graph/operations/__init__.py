@@ -49,13 +49,13 @@ LINEAR = (Conv2d, Dense, Scale)
 """Operations with private weights, whose output's scale is the input's plus the weights'."""
 
 
-def _kinds(base: type[Operation]) -> Iterator[type[Operation]]:
+def _subclasses(base: type[Operation]) -> Iterator[type[Operation]]:
     for kind in base.__subclasses__():
         yield kind
-        yield from _kinds(kind)
+        yield from _subclasses(kind)
 
 
 OPERATIONS: dict[str, type[Operation]] = {
-    kind.name: kind for kind in _kinds(Operation) if kind.name
+    kind.name: kind for kind in _subclasses(Operation) if kind.name
 }
 """Those of the compiled program, by the names that they have there."""

@@ -31,7 +31,7 @@ class Add(Alike, Pairwise):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return operands[0] + operands[1]
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         x, y = operands
         return Interval(x.low + y.low, x.high + y.high)
 
@@ -45,7 +45,7 @@ class Sub(Alike, Pairwise):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return operands[0] - operands[1]
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         x, y = operands
         return Interval(x.low - y.high, x.high - y.low)
 
@@ -59,7 +59,7 @@ class Negate(Alike):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return -operands[0]
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         return Interval(-operands[0].high, -operands[0].low)
 
 
@@ -73,15 +73,15 @@ class Mul(Pairwise):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return np.asarray(operands[0] * operands[1])
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
         return exact_product(operands[0], operands[1])
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         x, y = operands
         if x.largest * y.largest >= BEYOND:
             return None
         product = Interval.between(x.low * y.low, x.low * y.high, x.high * y.low, x.high * y.high)
-        return Interval(np.maximum(product.low, 0), product.high) if at.repeats else product
+        return Interval(np.maximum(product.low, 0), product.high) if context.repeats else product
 
 
 @dataclass(frozen=True)
@@ -101,20 +101,20 @@ class MatMul(Operation):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return np.asarray(np.matmul(operands[0], operands[1]))
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
         return exact_matmul(operands[0], operands[1])
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         """By centres and radii: `|xy - cd| <= |c| s + r |d| + r s` for `x = c +- r`, `y = d +- s`.
 
         Everything is doubled, so that centres are whole.
         """
         x, y = operands
-        if 4 * x.largest * y.largest * at.before[0][2] >= BEYOND:
+        if 4 * x.largest * y.largest * context.input_shapes[0][2] >= BEYOND:
             return None
         (c, r), (d, s) = (
-            (np.broadcast_to(e.high + e.low, full), np.broadcast_to(e.high - e.low, full))
-            for e, full in zip(operands, at.before, strict=True)
+            (np.broadcast_to(e.high + e.low, shape), np.broadcast_to(e.high - e.low, shape))
+            for e, shape in zip(operands, context.input_shapes, strict=True)
         )
         centre = exact_matmul(c, d)
         radius = exact_matmul(np.abs(c) + r, s) + exact_matmul(r, np.abs(d))

@@ -23,10 +23,10 @@ class Relu(Operation):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return np.asarray(np.maximum(operands[0], 0))
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        return at.arithmetic.relu(operands[0])
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
+        return context.arithmetic.relu(operands[0])
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         (x,) = operands
         return Interval(np.maximum(x.low, 0), np.maximum(x.high, 0))
 
@@ -43,7 +43,7 @@ class Select(Alike, Pairwise):
         x, y = operands
         return np.where(x >= 0, y, np.zeros_like(y))
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         y = operands[1]
         return Interval(np.minimum(y.low, 0), np.maximum(y.high, 0))
 
@@ -80,8 +80,8 @@ class Step(Alike):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return (operands[0] >= 0).astype(operands[0].dtype)
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
-        return Interval.of(0, 1, len(at.shape))
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
+        return Interval.of(0, 1, len(context.shape))
 
 
 @dataclass(frozen=True)
@@ -109,8 +109,8 @@ class ArgMax(Alike):
         place = np.expand_dims(place, self.axis) if self.keepdims else place
         return np.asarray(place, dtype=x.dtype)
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
-        return self.interval_of_any(at)
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
+        return self.interval_of_any(context)
 
-    def interval_of_any(self, at: Context) -> Interval | None:
-        return Interval.of(0, at.before[0][self.axis] - 1, len(at.shape))
+    def interval_of_any(self, context: Context) -> Interval | None:
+        return Interval.of(0, context.input_shapes[0][self.axis] - 1, len(context.shape))

@@ -9,7 +9,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privet.compiler.graph.operations.interval import BEYOND, Interval
-from privet.compiler.graph.operations.linear import plus
+from privet.compiler.graph.operations.linear import add_bias
 from privet.compiler.graph.operations.operation import (
     LINEAR_ERROR,
     Array,
@@ -46,13 +46,13 @@ class Scale(Operation):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return np.asarray(operands[0] * self.weight.astype(operands[0].dtype))
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
         (x,) = operands
         if int(np.abs(x).max()) * int(np.abs(self.weight).max()) >= 1 << 63:
             raise OverflowError("a product beyond 63 bits")
-        return at.arithmetic.linear(x * self.weight)
+        return context.arithmetic.linear(x * self.weight)
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         (x,) = operands
         if x.largest * int(np.abs(self.weight).max()) >= BEYOND:
             return None
@@ -63,8 +63,8 @@ class Scale(Operation):
         return {"weight": name, "weight_shape": list(self.weight.shape)}, {name: self.weight}
 
     @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
-        return cls(tensor(tensors, given.pop("weight"), given.pop("weight_shape")))
+    def read(cls, attributes: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+        return cls(tensor(tensors, attributes.pop("weight"), attributes.pop("weight_shape")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,10 +86,10 @@ class AddConstant(Operation):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return np.asarray(operands[0] + self.bias.astype(operands[0].dtype))
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
         return np.asarray(operands[0] + self.bias)
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         return Interval(operands[0].low + self.bias, operands[0].high + self.bias)
 
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
@@ -97,8 +97,8 @@ class AddConstant(Operation):
         return {"bias": name, "bias_shape": list(self.bias.shape)}, {name: self.bias}
 
     @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
-        return cls(tensor(tensors, given.pop("bias"), given.pop("bias_shape")))
+    def read(cls, attributes: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+        return cls(tensor(tensors, attributes.pop("bias"), attributes.pop("bias_shape")))
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,6 +122,6 @@ class ChannelAffine(Operation):
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         (x,) = operands
-        per_channel = (-1, *([1] * (x.ndim - 2)))
-        scaled = x * self.factor.reshape(per_channel).astype(x.dtype)
-        return plus(scaled, None if self.offset is None else self.offset.reshape(per_channel))
+        channel_shape = (-1, *([1] * (x.ndim - 2)))
+        scaled = x * self.factor.reshape(channel_shape).astype(x.dtype)
+        return add_bias(scaled, None if self.offset is None else self.offset.reshape(channel_shape))

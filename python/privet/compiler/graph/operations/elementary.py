@@ -53,21 +53,21 @@ def exp(x: Reals) -> Reals:
 
 def sigmoid(x: Reals) -> Reals:
     """`1 / (1 + e^-x)`."""
-    small = exp(-np.abs(x))
-    return np.asarray(np.where(x < 0.0, small, 1.0) / (1.0 + small))
+    decay = exp(-np.abs(x))
+    return np.asarray(np.where(x < 0.0, decay, 1.0) / (1.0 + decay))
 
 
 def tanh(x: Reals) -> Reals:
     """The hyperbolic tangent."""
-    small = exp(-2.0 * np.abs(x))
-    value = (1.0 - small) / (1.0 + small)
+    decay = exp(-2.0 * np.abs(x))
+    value = (1.0 - decay) / (1.0 + decay)
     return np.where(x < 0.0, -value, value)
 
 
 def softplus(x: Reals) -> Reals:
     """`log(1 + e^x)`, as `max(x, 0) + 2 atanh(s / (2 + s))` with `s = e^-|x|`."""
-    small = exp(-np.abs(x))
-    return np.asarray(np.where(x < 0.0, 0.0, x) + _twice_atanh(small / (2.0 + small)))
+    decay = exp(-np.abs(x))
+    return np.asarray(np.where(x < 0.0, 0.0, x) + _twice_atanh(decay / (2.0 + decay)))
 
 
 def _twice_atanh(x: Reals) -> Reals:
@@ -82,13 +82,13 @@ def _twice_atanh(x: Reals) -> Reals:
 def erf(x: Reals) -> Reals:
     """The error function, by a series of positive terms:
     `2 x / sqrt(pi) e^(-x^2) sum_n (2 x^2)^n / (1 3 .. (2 n + 1))`."""
-    size = np.minimum(np.abs(x), 6.0)
-    square = size * size
-    twice = 2.0 * square
+    magnitude = np.minimum(np.abs(x), 6.0)
+    square = magnitude * magnitude
+    twice_square = 2.0 * square
     total = np.ones_like(x)
     for term in range(ERF_TERMS, 0, -1):
-        total = 1.0 + (twice * total) / float(2 * term + 1)
-    value = np.minimum(TWO_OVER_ROOT_PI * size * exp(-square) * total, 1.0)
+        total = 1.0 + (twice_square * total) / float(2 * term + 1)
+    value = np.minimum(TWO_OVER_ROOT_PI * magnitude * exp(-square) * total, 1.0)
     return np.where(x < 0.0, -value, value)
 
 
@@ -96,8 +96,11 @@ def log(x: Reals) -> Reals:
     """`log(x)`: the exponent's, and `2 atanh((m - 1) / (m + 1))` of a mantissa near 1."""
     half, power = np.frexp(np.maximum(x, LEAST))
     mantissa, power = 2.0 * half, power.astype(np.float64) - 1.0
-    above = mantissa > SQRT_2
-    mantissa, power = np.where(above, 0.5 * mantissa, mantissa), np.where(above, power + 1.0, power)
+    exceeds_root = mantissa > SQRT_2
+    mantissa, power = (
+        np.where(exceeds_root, 0.5 * mantissa, mantissa),
+        np.where(exceeds_root, power + 1.0, power),
+    )
     mantissa_log = _twice_atanh((mantissa - 1.0) / (mantissa + 1.0))
     return np.asarray(power * LN_2_HIGH + (mantissa_log + power * LN_2_LOW))
 
@@ -109,15 +112,15 @@ def reciprocal(x: Reals) -> Reals:
 
 def sin(x: Reals) -> Reals:
     """The sine of an angle."""
-    return _turned(x, 0.0)
+    return _sine_of_quarters(x, 0.0)
 
 
 def cos(x: Reals) -> Reals:
     """The cosine: the sine a quarter of a turn further."""
-    return _turned(x, 1.0)
+    return _sine_of_quarters(x, 1.0)
 
 
-def _turned(x: Reals, quarters: float) -> Reals:
+def _sine_of_quarters(x: Reals, quarters: float) -> Reals:
     """The sine so many quarters of a turn further, by Taylor's series of what is beyond the nearest
     quarter."""
     x = np.clip(x, -MOST_ANGLE, MOST_ANGLE)
@@ -128,25 +131,25 @@ def _turned(x: Reals, quarters: float) -> Reals:
     for term in range(TURN_TERMS, 0, -1):
         sine = 1.0 - (square * sine) / float(2 * term * (2 * term + 1))
         cosine = 1.0 - (square * cosine) / float((2 * term - 1) * 2 * term)
-    quarter = nearest + quarters
-    quarter = quarter - 4.0 * np.floor(quarter * 0.25)
-    value = np.where((quarter == 1.0) | (quarter == 3.0), cosine, rest * sine)
-    return np.where(quarter >= 2.0, -value, value)
+    quadrant = nearest + quarters
+    quadrant = quadrant - 4.0 * np.floor(quadrant * 0.25)
+    value = np.where((quadrant == 1.0) | (quadrant == 3.0), cosine, rest * sine)
+    return np.where(quadrant >= 2.0, -value, value)
 
 
 def atan(x: Reals) -> Reals:
     """The angle whose tangent is `x`: Taylor's series up to `tan(pi / 8)`; beyond, `pi / 4` more
     than that of `(x - 1) / (x + 1)`, and above 1 what that of `1 / x` lacks to `pi / 2`."""
-    size = np.abs(x)
-    below = np.where(size > 1.0, 1.0 / np.maximum(size, 1.0), size)
-    turned = below > TAN_EIGHTH
-    rest = np.where(turned, (below - 1.0) / (below + 1.0), below)
+    magnitude = np.abs(x)
+    reduced = np.where(magnitude > 1.0, 1.0 / np.maximum(magnitude, 1.0), magnitude)
+    is_shifted = reduced > TAN_EIGHTH
+    rest = np.where(is_shifted, (reduced - 1.0) / (reduced + 1.0), reduced)
     square = rest * rest
     total = np.full_like(x, 1.0 / float(2 * ATAN_TERMS + 1))
     for term in range(ATAN_TERMS - 1, -1, -1):
         total = 1.0 / float(2 * term + 1) - square * total
-    angle = rest * total + np.where(turned, QUARTER_PI, 0.0)
-    angle = np.where(size > 1.0, HALF_PI - angle, angle)
+    angle = rest * total + np.where(is_shifted, QUARTER_PI, 0.0)
+    angle = np.where(magnitude > 1.0, HALF_PI - angle, angle)
     return np.where(x < 0.0, -angle, angle)
 
 

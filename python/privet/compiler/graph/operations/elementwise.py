@@ -59,70 +59,75 @@ class Elementwise(Operation):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return self.function(operands[0])
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        return function_values(operands[0], self.function, *at.scales, at.ring_bits)
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
+        return function_values(operands[0], self.function, *context.scales, context.ring_bits)
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         """Interval arithmetic in floats, each step widened by what rounding may do."""
-        (x,), (before, after) = operands, at.scales
-        results = [_outward(*(np.ldexp(e.astype(np.float64), -before) for e in (x.low, x.high)))]
+        (x,), (input_scale, output_scale) = operands, context.scales
+        results = [
+            _widen(*(np.ldexp(end.astype(np.float64), -input_scale) for end in (x.low, x.high)))
+        ]
         for step in self.function.steps:
-            ends = [results[index] for index in step.operands]
+            bounds = [results[index] for index in step.operands]
             match step.name:
-                case "reciprocal" if (ends[0][0] <= 0.0).any() and (ends[0][1] >= 0.0).any():
-                    most = np.full_like(ends[0][0], MOST)
-                    results.append((-most, most))
+                case "reciprocal" if (bounds[0][0] <= 0.0).any() and (bounds[0][1] >= 0.0).any():
+                    largest = np.full_like(bounds[0][0], MOST)
+                    results.append((-largest, largest))
                     continue
                 case "sin" | "cos":
-                    one = np.ones_like(ends[0][0])
-                    results.append(_outward(-one, one))
+                    one = np.ones_like(bounds[0][0])
+                    results.append(_widen(-one, one))
                     continue
                 case "mul":
-                    pairs = list(product(ends[0], ends[1]))
+                    pairs = list(product(bounds[0], bounds[1]))
                 case "sub":
-                    pairs = [(ends[0][0], ends[1][1]), (ends[0][1], ends[1][0])]
+                    pairs = [(bounds[0][0], bounds[1][1]), (bounds[0][1], bounds[1][0])]
                 case _:  # rises or falls in all operands at once
-                    pairs = list(zip(*ends, strict=True))
+                    pairs = list(zip(*bounds, strict=True))
             corners = [apply(step, list(pair), PRIMITIVES) for pair in pairs]
             low, high = np.minimum.reduce(corners), np.maximum.reduce(corners)
             if step.name == "mul" and step.operands[0] == step.operands[1]:
                 low = np.maximum(low, 0.0)
-            results.append(_outward(np.clip(low, -MOST, MOST), np.clip(high, -MOST, MOST)))
-        room = float(1 << (min(at.ring_bits, 60) - 1))
-        low, high = (np.clip(np.ldexp(end, after), -room, room) for end in results[-1])
+            results.append(_widen(np.clip(low, -MOST, MOST), np.clip(high, -MOST, MOST)))
+        limit = float(1 << (min(context.ring_bits, 60) - 1))
+        low, high = (np.clip(np.ldexp(end, output_scale), -limit, limit) for end in results[-1])
         return Interval(np.floor(low).astype(np.int64), np.ceil(high).astype(np.int64))
 
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
         return {"steps": encode_steps(self.function)}, {}
 
     @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
-        return cls(decode_steps(given.pop("steps")))
+    def read(cls, attributes: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+        return cls(decode_steps(attributes.pop("steps")))
 
 
-def function_values(x: Array, function: Function, before: int, after: int, ring: int) -> Array:
-    """The values at int64 `x` of scale `before`, at scale `after` in a ring of so many bits."""
-    return whole(np.ldexp(real_values(x, function, before), after), ring)
+def function_values(
+    x: Array, function: Function, input_scale: int, output_scale: int, ring_bits: int
+) -> Array:
+    """The values at int64 `x` of scale `input_scale`, at scale `output_scale` in a ring of so many
+    bits."""
+    return round_to_ring(np.ldexp(real_values(x, function, input_scale), output_scale), ring_bits)
 
 
-def real_values(x: Array, function: Function, before: int) -> Reals:
-    """The values at int64 `x` of scale `before`, before they are rounded."""
-    results: list[Reals] = [np.ldexp(x.astype(np.float64), -before)]
+def real_values(x: Array, function: Function, input_scale: int) -> Reals:
+    """The values at int64 `x` of scale `input_scale`, before they are rounded."""
+    results: list[Reals] = [np.ldexp(x.astype(np.float64), -input_scale)]
     for step in function.steps:
         result = apply(step, [results[index] for index in step.operands], PRIMITIVES)
         results.append(np.clip(result, -MOST, MOST))
     return results[-1]
 
 
-def whole(reals: Reals, ring: int) -> Array:
+def round_to_ring(reals: Reals, ring_bits: int) -> Array:
     """The nearest integers of a ring of so many bits; none beyond `2^62`."""
-    room = 1 << (min(ring, 63) - 1)
-    integers = np.clip(np.rint(reals), -float(room), float(room))
+    limit = 1 << (min(ring_bits, 63) - 1)
+    integers = np.clip(np.rint(reals), -float(limit), float(limit))
     # The float next to 2^62 in an int64 is above the ring.
-    return np.minimum(integers.astype(np.int64), room - 1)
+    return np.minimum(integers.astype(np.int64), limit - 1)
 
 
-def _outward(low: Array, high: Array) -> tuple[Array, Array]:
+def _widen(low: Array, high: Array) -> tuple[Array, Array]:
     return (
         low - FLOAT_ERROR * np.maximum(np.abs(low), 1.0),
         high + FLOAT_ERROR * np.maximum(np.abs(high), 1.0),

@@ -31,8 +31,8 @@ def exact_linear(x: Array, row_sum: int, apply: Callable[[Array], Array]) -> Arr
     while True:
         low = x & ((1 << limb_bits) - 1)
         last = largest >> shift < 1 << limb_bits
-        part = apply((x if last else low).astype(np.float64)).astype(np.int64) << shift
-        total = part if total is None else total + part
+        product = apply((x if last else low).astype(np.float64)).astype(np.int64) << shift
+        total = product if total is None else total + product
         if last:
             return total
         x, shift = x >> limb_bits, shift + limb_bits
@@ -40,9 +40,9 @@ def exact_linear(x: Array, row_sum: int, apply: Callable[[Array], Array]) -> Arr
 
 def exact_matmul(x: Array, y: Array) -> Array:
     """`x @ y` over the last two axes of int64 tensors; raises `OverflowError` as `exact_linear`."""
-    largest = int(np.abs(y).sum(axis=-2).max())
+    column_sum = int(np.abs(y).sum(axis=-2).max())
     reals = y.astype(np.float64)
-    return exact_linear(x, largest, lambda part: np.matmul(part, reals))
+    return exact_linear(x, column_sum, lambda part: np.matmul(part, reals))
 
 
 def exact_product(x: Array, y: Array) -> Array:

@@ -42,9 +42,9 @@ class Interval:
         """The largest magnitude."""
         return max(-int(self.low.min()), int(self.high.max()), 0)
 
-    def wider(self, by: int) -> Interval:
+    def wider(self, margin: int) -> Interval:
         """By so much at either end."""
-        return Interval(self.low - by, self.high + by)
+        return Interval(self.low - margin, self.high + margin)
 
     def per_channel(self) -> Interval:
         """One interval for all elements of a channel of an image, in all samples."""

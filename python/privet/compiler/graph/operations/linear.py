@@ -54,12 +54,14 @@ class Layer(Operation):
         return attributes | {"bias": None if self.bias is None else f"{prefix}.bias"}, tensors
 
     @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
-        weight = tensor(tensors, given.pop("weight"), given.pop("weight_shape"))
-        name: Any = given.pop("bias")
+    def read(cls, attributes: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+        weight = tensor(tensors, attributes.pop("weight"), attributes.pop("weight_shape"))
+        name: Any = attributes.pop("bias")
         bias = None if name is None else tensor(tensors, name, weight.shape[cls.bias_axes])
-        others = [field.name for field in fields(cls) if field.name not in ("weight", "bias")]
-        return cls(weight, bias, **{other: given.pop(other) for other in others})
+        field_names = [field.name for field in fields(cls) if field.name not in ("weight", "bias")]
+        return cls(
+            weight, bias, **{field_name: attributes.pop(field_name) for field_name in field_names}
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,54 +78,57 @@ class Conv2d(Layer):
 
     def result_shape(self, inputs: Sequence[Shape]) -> Shape:
         n, c, *size = image(inputs[0])
-        out, per_group, *kernel = self.weight.shape
-        if per_group * self.groups != c or out % self.groups:
+        out_channels, per_group, *kernel = self.weight.shape
+        if per_group * self.groups != c or out_channels % self.groups:
             raise ValueError(
                 f"weights {list(self.weight.shape)} in {self.groups} groups do not fit {c} channels"
             )
-        _fits(self.bias, out)
+        _check_bias(self.bias, out_channels)
         positions = []
-        bounded(kernel)
+        check_kernel(kernel)
         for axis in range(2):
-            reach = (kernel[axis] - 1) * self.dilation[axis] + 1
-            free = size[axis] + self.padding[axis] + self.padding[axis + 2] - reach
-            if free < 0:
+            window_size = (kernel[axis] - 1) * self.dilation[axis] + 1
+            last_start = size[axis] + self.padding[axis] + self.padding[axis + 2] - window_size
+            if last_start < 0:
                 raise ValueError("the kernel is larger than the padded image")
-            positions.append(free // self.stride[axis] + 1)
-        return (n, out, *positions)
+            positions.append(last_start // self.stride[axis] + 1)
+        return (n, out_channels, *positions)
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         (x,) = operands
-        out = self.convolved(x, self.weight.astype(x.dtype, copy=False), (shape[2], shape[3]))
-        return plus(out, None if self.bias is None else self.bias[:, None, None])
+        out = self.convolve(x, self.weight.astype(x.dtype, copy=False), (shape[2], shape[3]))
+        return add_bias(out, None if self.bias is None else self.bias[:, None, None])
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        reals, size = self.weight.astype(np.float64), (at.shape[2], at.shape[3])
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
+        reals, size = self.weight.astype(np.float64), (context.shape[2], context.shape[3])
         out = exact_linear(
-            operands[0], row_sum(self.weight, 0), lambda part: self.convolved(part, reals, size)
+            operands[0], row_sum(self.weight, 0), lambda part: self.convolve(part, reals, size)
         )
-        out = at.arithmetic.linear(out)
+        out = context.arithmetic.linear(out)
         return out if self.bias is None else out + self.bias[:, None, None]
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         (x,) = operands
         if x.largest * row_sum(self.weight, 0) >= BEYOND:
             return None
-        channels, groups = at.before[0][1], self.groups
-        ends = x.per_channel()
-        low, high = (np.broadcast_to(e, (1, channels, 1, 1)) for e in (ends.low, ends.high))
+        channels, groups = context.input_shapes[0][1], self.groups
+        channel_bounds = x.per_channel()
+        low, high = (
+            np.broadcast_to(e, (1, channels, 1, 1))
+            for e in (channel_bounds.low, channel_bounds.high)
+        )
         if any(self.padding):
             low, high = np.minimum(low, 0), np.maximum(high, 0)
         low, high = (end.reshape(groups, channels // groups, 1) for end in (low, high))
         taps = self.weight.reshape(groups, -1, *self.weight.shape[1:])
-        above = np.maximum(taps, 0).sum(axis=(3, 4))
-        below = np.minimum(taps, 0).sum(axis=(3, 4))
+        positive = np.maximum(taps, 0).sum(axis=(3, 4))
+        negative = np.minimum(taps, 0).sum(axis=(3, 4))
         bias = 0 if self.bias is None else self.bias.reshape(1, -1, 1, 1)
-        least, most = (above @ low + below @ high), (above @ high + below @ low)
-        bounds = Interval(least.reshape(1, -1, 1, 1) + bias, most.reshape(1, -1, 1, 1) + bias)
+        lower, upper = (positive @ low + negative @ high), (positive @ high + negative @ low)
+        bounds = Interval(lower.reshape(1, -1, 1, 1) + bias, upper.reshape(1, -1, 1, 1) + bias)
         return bounds.wider(LINEAR_ERROR)
 
-    def convolved(self, x: Array, weight: Array, size: Pair) -> Array:
+    def convolve(self, x: Array, weight: Array, size: Pair) -> Array:
         """The convolution without its bias; `weight` has the type of `x`."""
         groups = self.groups
         out_channels, per_group, kh, kw = weight.shape
@@ -154,37 +159,37 @@ class Dense(Layer):
         (x,) = inputs
         if len(x) != 2 or x[1] != self.weight.shape[0]:
             raise ValueError(f"weights {list(self.weight.shape)} do not fit {list(x)}")
-        _fits(self.bias, self.weight.shape[1])
+        _check_bias(self.bias, self.weight.shape[1])
         return (x[0], self.weight.shape[1])
 
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
-        return plus(self.multiplied(operands[0]), self.bias)
+        return add_bias(self.multiply(operands[0]), self.bias)
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        out = exact_linear(operands[0], row_sum(self.weight, 1), self.multiplied)
-        out = at.arithmetic.linear(out)
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
+        out = exact_linear(operands[0], row_sum(self.weight, 1), self.multiply)
+        out = context.arithmetic.linear(out)
         return out if self.bias is None else out + self.bias
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         (x,) = operands
         inner, columns = self.weight.shape
         if x.largest * row_sum(self.weight, 1) >= BEYOND:
             return None
         low = np.broadcast_to(x.low.min(axis=0, keepdims=True), (1, inner))
         high = np.broadcast_to(x.high.max(axis=0, keepdims=True), (1, inner))
-        least = np.zeros((1, columns), dtype=np.int64)
-        most = np.zeros((1, columns), dtype=np.int64)
+        lower = np.zeros((1, columns), dtype=np.int64)
+        upper = np.zeros((1, columns), dtype=np.int64)
         step = max(1, SLAB_ELEMENTS // columns)
         for start in range(0, inner, step):
             rows = slice(start, start + step)
-            above = np.maximum(self.weight[rows], 0)
-            below = self.weight[rows] - above
-            least += low[:, rows] @ above + high[:, rows] @ below
-            most += high[:, rows] @ above + low[:, rows] @ below
+            positive = np.maximum(self.weight[rows], 0)
+            negative = self.weight[rows] - positive
+            lower += low[:, rows] @ positive + high[:, rows] @ negative
+            upper += high[:, rows] @ positive + low[:, rows] @ negative
         bias = 0 if self.bias is None else self.bias
-        return Interval(least + bias, most + bias).wider(LINEAR_ERROR)
+        return Interval(lower + bias, upper + bias).wider(LINEAR_ERROR)
 
-    def multiplied(self, x: Array) -> Array:
+    def multiply(self, x: Array) -> Array:
         """`x @ weight`; the weights are brought to the type of `x` slab by slab."""
         weight = self.weight
         out = np.zeros((x.shape[0], weight.shape[1]), dtype=x.dtype)
@@ -195,19 +200,19 @@ class Dense(Layer):
         return out
 
 
-def _fits(bias: Array | None, count: int) -> None:
+def _check_bias(bias: Array | None, count: int) -> None:
     """Raises `ValueError` unless there is a number for each output, or none at all."""
     if bias is not None and bias.shape != (count,):
         raise ValueError(f"a bias {list(bias.shape)} for {count} outputs")
 
 
-def bounded(kernel: Sequence[int]) -> None:
+def check_kernel(kernel: Sequence[int]) -> None:
     """Raises `ValueError` if a side of a window is too long."""
     if max(kernel) > MAX_KERNEL:
         raise ValueError(f"a window of {list(kernel)}, longer than {MAX_KERNEL}")
 
 
-def plus(out: Array, bias: Array | None) -> Array:
+def add_bias(out: Array, bias: Array | None) -> Array:
     """Adds a bias in place, if there is one."""
     if bias is None:
         return out

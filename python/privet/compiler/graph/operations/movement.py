@@ -24,11 +24,11 @@ from privet.compiler.graph.operations.operation import (
 class Movement(Alike):
     """Moves elements, whatever they are."""
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
-        pairs = list(zip(operands, at.before, strict=True))
-        lows = [np.broadcast_to(interval.low, full) for interval, full in pairs]
-        highs = [np.broadcast_to(interval.high, full) for interval, full in pairs]
-        return Interval(self.real(lows, at.shape), self.real(highs, at.shape)).compact()
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
+        pairs = list(zip(operands, context.input_shapes, strict=True))
+        lows = [np.broadcast_to(interval.low, shape) for interval, shape in pairs]
+        highs = [np.broadcast_to(interval.high, shape) for interval, shape in pairs]
+        return Interval(self.real(lows, context.shape), self.real(highs, context.shape)).compact()
 
 
 @dataclass(frozen=True)
@@ -41,7 +41,7 @@ class Shaped(Movement):
         return {}, {}
 
     @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+    def read(cls, attributes: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
         return cls(shape)
 
 

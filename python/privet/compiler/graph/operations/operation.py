@@ -48,9 +48,9 @@ class Context:
     `repeats` says that all operands are one value.
     """
 
-    before: tuple[Shape, ...]
+    input_shapes: tuple[Shape, ...]
     shape: Shape
-    scale_before: int | None
+    input_scale: int | None
     scale: int | None
     ring_bits: int
     repeats: bool = False
@@ -59,9 +59,9 @@ class Context:
     @property
     def scales(self) -> tuple[int, int]:
         """Fractional bits of the first operand and of the result, which integers have."""
-        assert self.scale_before is not None
+        assert self.input_scale is not None
         assert self.scale is not None
-        return self.scale_before, self.scale
+        return self.input_scale, self.scale
 
 
 class Operation:
@@ -95,19 +95,19 @@ class Operation:
         """The result on reals, of `shape`, in the operands' type."""
         raise NotImplementedError(f"{self} has no reals")
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
         """The result on int64, as the file format defines it.
 
         Raises `OverflowError` where 63 bits might not hold it.
         """
         raise NotImplementedError(f"{self} is in no integer graph")
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         """What contains the result of a private run, errors of suites included; None if nothing
         that 64 bits hold."""
         raise NotImplementedError(f"{self} is in no integer graph")
 
-    def interval_of_any(self, at: Context) -> Interval | None:
+    def interval_of_any(self, context: Context) -> Interval | None:
         """The same if nothing is known of an operand."""
         return None
 
@@ -119,22 +119,22 @@ class Operation:
         }, {}
 
     @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+    def read(cls, attributes: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
         """The operation that `form` wrote, whose result has `shape`; takes what it reads out of
-        `given`.
+        `attributes`.
 
         Raises `KeyError`, `TypeError` or `ValueError` on attributes that do not belong.
         """
-        fields = dict(given)
-        given.clear()
+        fields = dict(attributes)
+        attributes.clear()
         return cls(**fields)
 
 
 class Alike(Operation):
     """An operation that does the same to integers as to reals."""
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        return self.real(operands, at.shape)
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
+        return self.real(operands, context.shape)
 
 
 def tensor(tensors: Mapping[str, Array], name: str, shape: Shape) -> Array:
@@ -153,15 +153,15 @@ def image(shape: Shape) -> tuple[int, int, int, int]:
     return n, c, h, w
 
 
-def broadcast(shape: Shape, to: Shape) -> Shape:
-    """`to`, to which `shape` must broadcast."""
+def broadcast(shape: Shape, target: Shape) -> Shape:
+    """`target`, to which `shape` must broadcast."""
     try:
-        joined = np.broadcast_shapes(shape, to)
+        joined = np.broadcast_shapes(shape, target)
     except ValueError:
         joined = ()
-    if joined != to:
-        raise ValueError(f"{list(shape)} does not broadcast to {list(to)}")
-    return to
+    if joined != target:
+        raise ValueError(f"{list(shape)} does not broadcast to {list(target)}")
+    return target
 
 
 def same(a: Shape, b: Shape) -> Shape:

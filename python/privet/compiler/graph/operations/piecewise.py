@@ -16,7 +16,7 @@ from typing import ClassVar, Self
 import numpy as np
 
 from privet.compiler.graph.function import Function
-from privet.compiler.graph.operations.elementwise import real_values, whole
+from privet.compiler.graph.operations.elementwise import real_values, round_to_ring
 from privet.compiler.graph.operations.interval import Interval
 from privet.compiler.graph.operations.operation import (
     Array,
@@ -61,15 +61,15 @@ class Piecewise(Operation):
         """The binary logarithm of the number of a line's arguments."""
         return self.bits - self.index_bits
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
         if self.nonnegative and int(operands[0].min(initial=self.low)) < self.low:
             # Suites look at no sign there.
             raise OverflowError("an argument below all that a function is of")
-        return piecewise_values(operands[0], self, *at.scales, at.ring_bits)
+        return piecewise_values(operands[0], self, *context.scales, context.ring_bits)
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         (x,) = operands
-        slopes, offsets = lines(self, *at.scales, at.ring_bits)
+        slopes, offsets = lines(self, *context.scales, context.ring_bits)
         last_distance = (1 << self.step_bits) - 1
         ends_of_lines = np.concatenate([offsets, slopes * last_distance + offsets])
         top = self.low + (1 << self.bits) - 1
@@ -86,79 +86,87 @@ class Piecewise(Operation):
         return {"steps": encode_steps(self.function), **table, **flags}, {}
 
     @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
-        function = decode_steps(given.pop("steps"))
-        low, bits, index_bits = (given.pop(name) for name in ("low", "bits", "index_bits"))
-        if any(type(number) is not int for number in (low, bits, index_bits)):
+    def read(cls, attributes: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+        function = decode_steps(attributes.pop("steps"))
+        low, bits, index_bits = (attributes.pop(name) for name in ("low", "bits", "index_bits"))
+        if any(type(field) is not int for field in (low, bits, index_bits)):
             raise TypeError("the table of a function of lines is no integers")
         if index_bits not in INDEX_BITS or not index_bits < bits <= 62 or abs(low) >= 1 << 50:
             raise ValueError(f"a table of 2^{index_bits} lines over {bits} bits from {low} on")
-        choices = [given.pop(name, False) for name in ("rises", "nonnegative")]
+        choices = [attributes.pop(name, False) for name in ("rises", "nonnegative")]
         if any(type(choice) is not bool for choice in choices):
             raise TypeError("how a function goes on beyond its table is no boolean")
         return cls(function, low, bits, index_bits, *choices)
 
 
-def leaves_tables(tables: Sequence[Piecewise], low: int, high: int, at: Context) -> set[Piecewise]:
+def leaves_tables(
+    tables: Sequence[Piecewise], low: int, high: int, context: Context
+) -> set[Piecewise]:
     """Of all tables that read one value, those of functions that arguments from `low` to `high` may
     leave where the function goes on otherwise than the tables do.
 
     Tables that follow one another are one function's.
     """
-    reached: set[Piecewise] = set()
-    left = sorted(tables, key=lambda table: (table.low, len(table.function.steps)))
-    while left:
-        chain = [left.pop(0)]
+    left_tables: set[Piecewise] = set()
+    remaining = sorted(tables, key=lambda table: (table.low, len(table.function.steps)))
+    while remaining:
+        chain = [remaining.pop(0)]
         steps = chain[0].function.steps
-        for table in list(left):
+        for table in list(remaining):
             follows = table.low == chain[-1].low + (1 << chain[-1].bits)
             if follows and table.function.steps[: len(steps)] == steps:
                 chain.append(table)
-                left.remove(table)
-        if not _goes_on(chain, low, high, at):
-            reached.update(chain)
-    return reached
+                remaining.remove(table)
+        if not _continues(chain, low, high, context):
+            left_tables.update(chain)
+    return left_tables
 
 
-def _goes_on(chain: Sequence[Piecewise], low: int, high: int, at: Context) -> bool:
+def _continues(chain: Sequence[Piecewise], low: int, high: int, context: Context) -> bool:
     """Whether the function is constant, or rises, outside of its tables, up to their own error."""
-    first, last, (before, after) = chain[0], chain[-1], at.scales
-    inside = np.linspace(first.low, last.low + (1 << last.bits), POINTS).astype(np.int64)
-    values = real_values(inside, first.function, before)
-    tolerance = max(2.0 * 2.0**-after, ERROR * float(np.abs(values).max()))
+    first, last, (input_scale, output_scale) = chain[0], chain[-1], context.scales
+    points = np.linspace(first.low, last.low + (1 << last.bits), POINTS).astype(np.int64)
+    values = real_values(points, first.function, input_scale)
+    tolerance = max(2.0 * 2.0**-output_scale, ERROR * float(np.abs(values).max()))
     end = last.low + (1 << last.bits) - 1
     if low < first.low and not first.nonnegative:
-        below = first.low - np.geomspace(1, first.low - low, POINTS).astype(np.int64)
-        error = real_values(below, first.function, before) - values[0]
+        points_below = first.low - np.geomspace(1, first.low - low, POINTS).astype(np.int64)
+        error = real_values(points_below, first.function, input_scale) - values[0]
         if not bool(np.abs(error).max() <= tolerance):
             return False
     if high > end:
-        above = end + np.geomspace(1, high - end, POINTS).astype(np.int64)
-        error = real_values(above, first.function, before) - values[-1]
+        points_above = end + np.geomspace(1, high - end, POINTS).astype(np.int64)
+        error = real_values(points_above, first.function, input_scale) - values[-1]
         if last.rises:
-            error -= np.ldexp((above - end).astype(np.float64), -before)
+            error -= np.ldexp((points_above - end).astype(np.float64), -input_scale)
         return bool(np.abs(error).max() <= tolerance)
     return True
 
 
-def piecewise_values(x: Array, operation: Piecewise, before: int, after: int, ring: int) -> Array:
-    """The values at int64 `x` of scale `before`, at scale `after` in a ring of so many bits."""
-    slopes, offsets = lines(operation, before, after, ring)
-    raised = np.maximum(x - operation.low, 0)
-    position = np.minimum(raised, (1 << operation.bits) - 1)
+def piecewise_values(
+    x: Array, operation: Piecewise, input_scale: int, output_scale: int, ring_bits: int
+) -> Array:
+    """The values at int64 `x` of scale `input_scale`, at scale `output_scale` in a ring of so many
+    bits."""
+    slopes, offsets = lines(operation, input_scale, output_scale, ring_bits)
+    offset = np.maximum(x - operation.low, 0)
+    position = np.minimum(offset, (1 << operation.bits) - 1)
     index, distance = position >> operation.step_bits, position & ((1 << operation.step_bits) - 1)
-    excess = (raised - position) << operation.step_bits if operation.rises else 0
+    excess = (offset - position) << operation.step_bits if operation.rises else 0
     return np.asarray(slopes[index] * distance + offsets[index] + excess)
 
 
-def lines(operation: Piecewise, before: int, after: int, ring: int) -> tuple[Array, Array]:
+def lines(
+    operation: Piecewise, input_scale: int, output_scale: int, ring_bits: int
+) -> tuple[Array, Array]:
     """Slopes and offsets of all lines; nothing but the program decides them."""
     step = 1 << operation.step_bits
     starts = operation.low + step * np.arange(1 << operation.index_bits, dtype=np.int64)
     first, middle, last = (
-        real_values(starts + at, operation.function, before) for at in (0, step // 2, step)
+        real_values(starts + offset, operation.function, input_scale)
+        for offset in (0, step // 2, step)
     )
-    slopes = whole(np.ldexp(last - first, after) / float(step), ring)
+    slopes = round_to_ring(np.ldexp(last - first, output_scale) / float(step), ring_bits)
     chord = (first + last) * 0.5
-    height = np.ldexp(chord + (middle - chord) * 0.5, after)
-    return slopes, whole(height - slopes.astype(np.float64) * float(step // 2), ring)
+    height = np.ldexp(chord + (middle - chord) * 0.5, output_scale)
+    return slopes, round_to_ring(height - slopes.astype(np.float64) * float(step // 2), ring_bits)

@@ -56,31 +56,31 @@ class Polynomial(Operation):
         (x,) = operands
         return np.asarray(chebval(x / self.bound, self.coefficients)).astype(x.dtype)
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        (x,), (_, scale) = operands, at.scales
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
+        (x,), (_, scale) = operands, context.scales
         bits, bound = COEFFICIENT_BITS, int(self.bound)
-        t = _shifted(x, bits) // bound
+        t = _shift_left(x, bits) // bound
         newer = np.full_like(t, int(self.coefficients[-1]))
         older = np.zeros_like(t)
         for coefficient in self.coefficients[-2:0:-1]:
-            product = _product(2 * t, newer) >> bits
+            product = _exact_product(2 * t, newer) >> bits
             newer, older = int(coefficient) + product - older, newer
-        y = int(self.coefficients[0]) + (_product(t, newer) >> bits) - older
-        return y >> bits - scale if bits >= scale else _shifted(y, scale - bits)
+        y = int(self.coefficients[0]) + (_exact_product(t, newer) >> bits) - older
+        return y >> bits - scale if bits >= scale else _shift_left(y, scale - bits)
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         """Within its bound, where Chebyshev's polynomials are at most 1; outside there is no bound.
 
         Rounding in each of its steps is a unit times at most `degree + 1`.
         """
-        (x,), (_, scale) = operands, at.scales
+        (x,), (_, scale) = operands, context.scales
         if x.largest > int(self.bound):
             return None
         rounding = (self.degree + 1) * (self.degree + 2)
-        most = int(np.abs(self.coefficients).sum()) + rounding
-        drop = COEFFICIENT_BITS - scale
-        most = (most >> drop) + 1 if drop >= 0 else most << -drop
-        return Interval(np.full_like(x.low, -most), np.full_like(x.high, most))
+        largest = int(np.abs(self.coefficients).sum()) + rounding
+        shift = COEFFICIENT_BITS - scale
+        largest = (largest >> shift) + 1 if shift >= 0 else largest << -shift
+        return Interval(np.full_like(x.low, -largest), np.full_like(x.high, largest))
 
     def form(self, prefix: str) -> tuple[Attributes, Tensors]:
         names = {"coefficients": f"{prefix}.coefficients", "bound": f"{prefix}.bound"}
@@ -89,21 +89,21 @@ class Polynomial(Operation):
         return {**names, "degree": self.degree}, tensors
 
     @classmethod
-    def read(cls, given: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
-        count = given.pop("degree") + 1
+    def read(cls, attributes: Attributes, shape: Shape, tensors: Mapping[str, Array]) -> Self:
+        count = attributes.pop("degree") + 1
         if count < 2:
             raise ValueError("a polynomial of degree 0 or less")
-        coefficients = tensor(tensors, given.pop("coefficients"), (count,))
-        return cls(coefficients, float(tensor(tensors, given.pop("bound"), (1,))[0]))
+        coefficients = tensor(tensors, attributes.pop("coefficients"), (count,))
+        return cls(coefficients, float(tensor(tensors, attributes.pop("bound"), (1,))[0]))
 
 
-def _shifted(x: Array, bits: int) -> Array:
+def _shift_left(x: Array, bits: int) -> Array:
     if int(np.abs(x).max(initial=0)) << bits >= 1 << 63:
         raise OverflowError("a polynomial's argument or value beyond 63 bits")
     return x << bits
 
 
-def _product(a: Array, b: Array) -> Array:
+def _exact_product(a: Array, b: Array) -> Array:
     if int(np.abs(a).max(initial=0)) * int(np.abs(b).max(initial=0)) >= 1 << 63:
         raise OverflowError("a polynomial's value beyond 63 bits")
     return a * b

@@ -32,13 +32,13 @@ class ShiftLeft(Operation):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return operands[0]
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
         (x,) = operands
         if int(np.abs(x).max()) << self.bits >= 1 << 63:
             raise OverflowError("a shift beyond 63 bits")
         return x << self.bits
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         (x,) = operands
         if x.largest << self.bits >= BEYOND:
             return None
@@ -60,10 +60,10 @@ class Truncate(Operation):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return operands[0]
 
-    def fixed(self, operands: Sequence[Array], at: Context) -> Array:
-        return at.arithmetic.truncate(operands[0], self.bits)
+    def fixed(self, operands: Sequence[Array], context: Context) -> Array:
+        return context.arithmetic.truncate(operands[0], self.bits)
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
         (x,) = operands
         return Interval(x.low >> self.bits, x.high >> self.bits).wider(TRUNCATION_ERROR)
 

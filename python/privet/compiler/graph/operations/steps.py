@@ -31,10 +31,10 @@ def decode_steps(steps: Iterable[Mapping[str, Any]]) -> Function:
 
     Raises `KeyError`, `TypeError` or `ValueError` on steps that are none.
     """
-    result = tuple(_step(index, step) for index, step in enumerate(steps))
-    if len(result) > MOST_STEPS:
-        raise ValueError(f"a function of {len(result)} steps")
-    return Function(result)
+    decoded = tuple(_step(index, step) for index, step in enumerate(steps))
+    if len(decoded) > MOST_STEPS:
+        raise ValueError(f"a function of {len(decoded)} steps")
+    return Function(decoded)
 
 
 def _step(index: int, document: Mapping[str, Any]) -> Step:

@@ -40,8 +40,8 @@ class Leaves(Alike):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         return leaves(operands[0] >= 0, self.depth).astype(operands[0].dtype)
 
-    def interval(self, operands: Sequence[Interval], at: Context) -> Interval | None:
-        return Interval.of(0, 1, len(at.shape))
+    def interval(self, operands: Sequence[Interval], context: Context) -> Interval | None:
+        return Interval.of(0, 1, len(context.shape))
 
 
 @dataclass(frozen=True, eq=False)
@@ -78,29 +78,29 @@ class Trees(Operation):
     def real(self, operands: Sequence[Array], shape: Shape) -> Array:
         (x,) = operands
         columns = np.concatenate([x, np.where(np.isnan(x), -np.inf, x)], axis=1)
-        return np.stack([self._row(row) for row in columns]).astype(x.dtype)
+        return np.stack([self._row_values(row) for row in columns]).astype(x.dtype)
 
-    def _row(self, x: Array) -> Array:
+    def _row_values(self, x: Array) -> Array:
         value = x[np.maximum(self.feature, 0)]
         is_true = np.where(self.strict, value < self.threshold, value <= self.threshold)
         is_true |= self.feature < 0
         if self.depth is not None:
-            reached = leaves(is_true.T.reshape(1, -1), self.depth).reshape(-1, len(is_true)).T
+            leaf_mask = leaves(is_true.T.reshape(1, -1), self.depth).reshape(-1, len(is_true)).T
         else:
             assert self.paths is not None
             assert self.offsets is not None
             sums = np.matmul(self.paths, is_true.astype(self.paths.dtype)[:, :, None])[:, :, 0]
-            reached = self.offsets + sums == 0
-        return np.asarray(self.values[reached].sum(axis=0) + self.base)
+            leaf_mask = self.offsets + sums == 0
+        return np.asarray(self.values[leaf_mask].sum(axis=0) + self.base)
 
 
 def leaves(goes_left: Array, depth: int) -> Array:
     """Which leaf each complete tree ends in, from booleans as `Leaves` orders them."""
     rows, trees = goes_left.shape[0], goes_left.shape[1] // ((1 << depth) - 1)
     nodes = goes_left.reshape(rows, -1, trees)
-    way = np.zeros((rows, 1, trees), dtype=np.int64)
+    node_index = np.zeros((rows, 1, trees), dtype=np.int64)
     for level in range(depth):
-        left = np.take_along_axis(nodes, (1 << level) - 1 + way, axis=1)
-        way |= np.where(left, 0, 1 << level)
-    numbers = np.arange(1 << depth).reshape(1, -1, 1)
-    return np.asarray(numbers == way).reshape(rows, -1)
+        is_left = np.take_along_axis(nodes, (1 << level) - 1 + node_index, axis=1)
+        node_index |= np.where(is_left, 0, 1 << level)
+    leaf_indices = np.arange(1 << depth).reshape(1, -1, 1)
+    return np.asarray(leaf_indices == node_index).reshape(rows, -1)
