@@ -33,7 +33,7 @@ def names_read(node: onnx.NodeProto) -> Iterator[str]:
             yield from names_read(body_node)
 
 
-def needed(
+def needed_nodes(
     nodes: Sequence[onnx.NodeProto], outputs: Collection[str]
 ) -> tuple[list[onnx.NodeProto], set[str]]:
     """The nodes that some output depends on, in their order, and the tensors that are read."""
@@ -71,7 +71,7 @@ def unroll(node: onnx.NodeProto, constant_of: ConstantOf, shape_of: ShapeOf, wal
         condition_node = _constant(f"{prefix}condition", np.asarray(True))
         arguments = [step_node.output[0], condition_node.output[0], *carried]
         names = dict(zip((entry.name for entry in body.input), arguments, strict=True))
-        nodes = [step_node, condition_node, *_inlined(body, names, prefix)]
+        nodes = [step_node, condition_node, *_inlined_nodes(body, names, prefix)]
         node_count += len(nodes)
         if node_count > MOST_NODES:
             raise Unsupported(f"it runs to more than {MOST_NODES} nodes", "Export it unrolled")
@@ -113,7 +113,7 @@ def _scan(node: onnx.NodeProto, shape_of: ShapeOf, walk: Walk) -> None:
             nodes += [index_node, gather]
         input_names = [entry.name for entry in body.input]
         names = dict(zip(input_names, [*carried, *slices], strict=True))
-        walk([*nodes, *_inlined(body, names, prefix)])
+        walk([*nodes, *_inlined_nodes(body, names, prefix)])
         results = [names.get(output.name, output.name) for output in body.output]
         carried = results[:state_count]
         for step_outputs, result in zip(scan_outputs, results[state_count:], strict=True):
@@ -165,14 +165,16 @@ def _branch(node: onnx.NodeProto, condition: bool) -> Iterator[onnx.NodeProto]:
     branch = "then_branch" if condition else "else_branch"
     body = next(a.g for a in node.attribute if a.name == branch)
     names: dict[str, str] = {}
-    yield from _inlined(body, names, f"{node.output[0]}/")
+    yield from _inlined_nodes(body, names, f"{node.output[0]}/")
     for body_output, output in zip(body.output, node.output, strict=False):
         if output:
             source = names.get(body_output.name, body_output.name)
             yield onnx.helper.make_node("Identity", [source], [output])
 
 
-def _inlined(body: onnx.GraphProto, names: dict[str, str], prefix: str) -> Iterator[onnx.NodeProto]:
+def _inlined_nodes(
+    body: onnx.GraphProto, names: dict[str, str], prefix: str
+) -> Iterator[onnx.NodeProto]:
     """The nodes of a body, whose own tensors get names that begin with `prefix`.
 
     `names` has those that its inputs stand for, and gets its own.
@@ -182,16 +184,16 @@ def _inlined(body: onnx.GraphProto, names: dict[str, str], prefix: str) -> Itera
         yield onnx.helper.make_node("Constant", [], [names[tensor.name]], value=tensor)
     for body_node in body.node:
         names.update((output, prefix + output) for output in body_node.output if output)
-        yield _renamed(body_node, names, prefix)
+        yield _with_names(body_node, names, prefix)
 
 
-def _renamed(node: onnx.NodeProto, names: Mapping[str, str], prefix: str = "") -> onnx.NodeProto:
+def _with_names(node: onnx.NodeProto, names: Mapping[str, str], prefix: str = "") -> onnx.NodeProto:
     copy = deepcopy(node)
     copy.name = prefix + node.name if node.name else ""
     copy.input[:] = [names.get(name, name) for name in node.input]
     copy.output[:] = [names.get(name, name) for name in node.output]
     for body in _bodies(copy):
-        body_nodes = [_renamed(body_node, names) for body_node in body.node]
+        body_nodes = [_with_names(body_node, names) for body_node in body.node]
         del body.node[:]
         body.node.extend(body_nodes)
         for output in body.output:

@@ -85,11 +85,11 @@ class Function:
     def after(self, inner: Function) -> Function:
         """The function that maps x to this one's value at `inner(x)`."""
         offset = len(inner.steps)
-        tail = (
+        outer_steps = (
             replace(step, operands=tuple(index + offset for index in step.operands))
             for step in self.steps
         )
-        return Function((*inner.steps, *tail))
+        return Function((*inner.steps, *outer_steps))
 
 
 def chain(*names: str) -> Function:

@@ -113,9 +113,9 @@ def text_array(texts: Sequence[str]) -> Array:
     """
     if not all(isinstance(text, str) for text in texts):
         raise ValueError("texts among which is something else")
-    longest = max(map(len, texts), default=0)
-    if len(texts) * np.dtype((np.str_, longest)).itemsize > MAX_BYTES:
-        raise ValueError(f"{len(texts)} texts of up to {longest} characters are too large")
+    max_length = max(map(len, texts), default=0)
+    if len(texts) * np.dtype((np.str_, max_length)).itemsize > MAX_BYTES:
+        raise ValueError(f"{len(texts)} texts of up to {max_length} characters are too large")
     return np.array(texts, dtype=np.str_)
 
 

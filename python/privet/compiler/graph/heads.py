@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 import onnx
 
-from privet.compiler.graph.control_flow import needed
+from privet.compiler.graph.control_flow import needed_nodes
 from privet.compiler.graph.graph import ClientStep
 from privet.compiler.graph.head import ARITHMETIC, OPERATORS, Head, HeadNode, plain
 from privet.compiler.graph.input_shapes import FLOATS
@@ -132,15 +132,15 @@ def cut(
 
 def _read_inside(nodes: Sequence[onnx.NodeProto], head: Collection[int]) -> set[int]:
     """Nodes of a head, by `id`, that lead to a node which is not of it."""
-    read: set[str] = set()
-    inside: set[int] = set()
+    read_names: set[str] = set()
+    inner_nodes: set[int] = set()
     for node in reversed(nodes):
         if id(node) in head:
-            if not read.intersection(node.output):
+            if not read_names.intersection(node.output):
                 continue
-            inside.add(id(node))
-        read.update(node.input)
-    return inside
+            inner_nodes.add(id(node))
+        read_names.update(node.input)
+    return inner_nodes
 
 
 def _label_look_ups(
@@ -328,7 +328,7 @@ def labels_alone(model: onnx.ModelProto) -> onnx.ModelProto:
     label_outputs = [deepcopy(label) for label in labels]
     del graph.output[:]
     graph.output.extend(label_outputs)
-    graph.node.extend(needed(nodes, [label.name for label in label_outputs])[0])
+    graph.node.extend(needed_nodes(nodes, [label.name for label in label_outputs])[0])
     return copy
 
 

@@ -18,7 +18,7 @@ import onnx
 
 from privet.compiler.graph import registry
 from privet.compiler.graph.constants import array_of, dense, fold, foldable, holds_rows
-from privet.compiler.graph.control_flow import CONTROL, MOST_NODES, needed, unroll
+from privet.compiler.graph.control_flow import CONTROL, MOST_NODES, needed_nodes, unroll
 from privet.compiler.graph.estimators import group_by_estimator
 from privet.compiler.graph.graph import Graph, GraphBuilder, Input, Value
 from privet.compiler.graph.heads import AtClient, HeadBuilder, are_labels, compare_scores, cut
@@ -26,7 +26,7 @@ from privet.compiler.graph.input_shapes import FLOATS, WHOLE, InputShapes, resol
 from privet.compiler.graph.log_softmax import fuse_log_softmax
 from privet.compiler.graph.one_hot import MEASURES, MOVES, table_rows
 from privet.compiler.graph.onnx_fused import expand_fused
-from privet.compiler.graph.onnx_ml import expand
+from privet.compiler.graph.onnx_ml import expand_ml
 from privet.compiler.graph.onnx_model import (
     DEFAULT_DOMAINS,
     FUSED_DOMAIN,
@@ -118,7 +118,7 @@ def import_model(
             f"supported: convert it with onnx.version_converter"
         )
     standard_model = without_last_quantizations(expand_fused(model))
-    rewritten_model = expand_svm(expand_trees(expand(fold_scalers(standard_model))))
+    rewritten_model = expand_svm(expand_trees(expand_ml(fold_scalers(standard_model))))
     rewritten_model = bound_masks(rewritten_model) if masks else rewritten_model
     while True:
         walk = _Walk(rewritten_model, name, input_shapes, scores, functions)
@@ -156,7 +156,7 @@ class _Walk:
             self.tensors[sparse.values.name] = dense(sparse)
         self.shapes = resolve(model, input_shapes)
         outputs = [output.name for output in model.graph.output]
-        nodes, _ = needed(model.graph.node, outputs)
+        nodes, _ = needed_nodes(model.graph.node, outputs)
         private = [entry.name for entry in model.graph.input if entry.name not in self.tensors]
         self.state = state_pairs(private, outputs)
         revealed = [name for name in outputs if name not in self.state.values()]
@@ -166,7 +166,7 @@ class _Walk:
             if isinstance(tensor, np.ndarray) and not are_labels(tensor)
         }
         self.cut = cut(nodes, private, revealed, tables=tables, scores=scores, functions=functions)
-        self.nodes, self.used = needed(compare_scores(nodes, self.cut), outputs)
+        self.nodes, self.used = needed_nodes(compare_scores(nodes, self.cut), outputs)
         self.head = HeadBuilder(self.opset)
         self.unrolled: dict[int, list[onnx.NodeProto]] = {}
         # How deep in bodies the walk is, and how many nodes the outermost one has become.

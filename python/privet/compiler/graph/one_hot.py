@@ -21,10 +21,10 @@ if TYPE_CHECKING:
 def one_hot(name: str, ids: Array, count: int) -> Array:
     """Booleans `[.., count]`, true at the place of each of `ids` `[..]`. Raises `InputError` if
     `ids`, of the input `name`, are not whole numbers from 0 to `count - 1`."""
-    whole = np.rint(ids).astype(np.int64)
-    if (whole != ids).any() or whole.min(initial=0) < 0 or whole.max(initial=0) >= count:
+    indices = np.rint(ids).astype(np.int64)
+    if (indices != ids).any() or indices.min(initial=0) < 0 or indices.max(initial=0) >= count:
         raise InputError(f"input {name} takes whole numbers from 0 to {count - 1}, rows of a table")
-    return np.equal(whole[..., None], np.arange(count))
+    return np.equal(indices[..., None], np.arange(count))
 
 
 MOVES = frozenset(

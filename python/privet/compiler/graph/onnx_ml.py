@@ -34,7 +34,7 @@ REGRESSORS = ("TreeEnsembleRegressor", "TreeEnsemble")
 ENCODERS = ("LabelEncoder", "OneHotEncoder")
 
 
-def expand(model: onnx.ModelProto) -> onnx.ModelProto:
+def expand_ml(model: onnx.ModelProto) -> onnx.ModelProto:
     """The model with each linear classifier taken apart, and the post_transform of a regressor a
     node of its own; with encoders that read numbers before a cast to integers, since they tell
     whole numbers apart by themselves; and power transforms by numbers of 1 or more, and without the

@@ -43,23 +43,23 @@ def compared_values(graph: Graph) -> set[int]:
     them. Without trees there are none: an input that nothing reads is like any other."""
     if not any(isinstance(node.operation, op.Trees) for node in graph.nodes):
         return set()
-    moves = [node for node in graph.nodes if isinstance(node.operation, MOVING)]
-    used = {output.value for output in graph.outputs}
+    move_nodes = [node for node in graph.nodes if isinstance(node.operation, MOVING)]
+    other_values = {output.value for output in graph.outputs}
     for node in graph.nodes:
         if not isinstance(node.operation, MOVING):
-            used.add(node.output)
-            used.update(() if isinstance(node.operation, op.Trees) else node.inputs)
+            other_values.add(node.output)
+            other_values.update(() if isinstance(node.operation, op.Trees) else node.inputs)
     size = -1
-    while size < len(used):  # what one side of a join may not be, the other may not, either
-        size = len(used)
-        for node in (*reversed(moves), *moves):
-            if used.intersection((*node.inputs, node.output)):
-                used.update((*node.inputs, node.output))
-    compared = {entry.value for entry in graph.inputs if not entry.one_hot} - used
-    for node in moves:
-        if compared.intersection(node.inputs):
-            compared.add(node.output)
-    return compared
+    while size < len(other_values):  # what one side of a join may not be, the other may not, either
+        size = len(other_values)
+        for node in (*reversed(move_nodes), *move_nodes):
+            if other_values.intersection((*node.inputs, node.output)):
+                other_values.update((*node.inputs, node.output))
+    compared_ids = {entry.value for entry in graph.inputs if not entry.one_hot} - other_values
+    for node in move_nodes:
+        if compared_ids.intersection(node.inputs):
+            compared_ids.add(node.output)
+    return compared_ids
 
 
 def may_be_missing(graph: Graph) -> set[int]:

@@ -62,17 +62,17 @@ class NodeExpansion:
 
     def add(self, op: str, inputs: Iterable[str], output: str = "", **attrs: Any) -> str:
         """Adds a node; the name of its result, which is `output` if that is given."""
-        output = output or self._fresh(f"{self.name}_{len(self.new_nodes)}_{op}")
+        output = output or self._unique_name(f"{self.name}_{len(self.new_nodes)}_{op}")
         self.new_nodes.append(helper.make_node(op, list(inputs), [output], name=self.name, **attrs))
         return output
 
     def constant(self, suffix: str, array: Array) -> str:
         """Adds a constant; its name."""
-        name = self._fresh(f"{self.name}_{suffix}")
+        name = self._unique_name(f"{self.name}_{suffix}")
         self.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
         return name
 
-    def _fresh(self, name: str) -> str:
+    def _unique_name(self, name: str) -> str:
         while name in self.used_names:
             name += "_"
         self.used_names.add(name)

@@ -20,7 +20,7 @@ import numpy as np
 import onnx
 from onnx import helper
 
-from privet.compiler.graph.control_flow import names_read, needed
+from privet.compiler.graph.control_flow import names_read, needed_nodes
 from privet.compiler.graph.onnx_model import ML
 from privet.compiler.graph.operations import Array
 from privet.compiler.graph.order import number_at
@@ -100,7 +100,7 @@ def _with_ensembles(
 def _read_elsewhere(model: onnx.ModelProto, internal: set[str]) -> set[str]:
     """Outputs, and what nodes read that neither are trees nor make what is in `internal`."""
     outputs = [output.name for output in model.graph.output]
-    nodes, _ = needed(model.graph.node, outputs)
+    nodes, _ = needed_nodes(model.graph.node, outputs)
     other_nodes = (
         node for node in nodes if internal.isdisjoint(node.output) and node.op_type not in _TREES
     )
@@ -215,7 +215,7 @@ class _FoldedEnsemble:
         lists: dict[str, list[Any]] = {key: list(attrs[f"nodes_{key}"]) for key in _CHANGED}
         ids = [(source, place) for source, columns in self.places.items() for place in columns]
         feature_index = {id: index for index, id in enumerate(ids)}
-        tracks, below = [0] * len(lists["modes"]), [0.0] * len(lists["modes"])
+        tracks, lower_values = [0] * len(lists["modes"]), [0.0] * len(lists["modes"])
         tests = self._tests.values()
         upper_bounds = _largest_numbers(
             [(test.steps, test.upper_bound, test.strict) for test in tests]
@@ -228,7 +228,7 @@ class _FoldedEnsemble:
         ):
             column = self._table.columns[lists["featureids"][index]]
             lists["featureids"][index] = feature_index[column.source, column.place]
-            lists["values"][index], below[index] = float(upper), float(lower)
+            lists["values"][index], lower_values[index] = float(upper), float(lower)
             tracks[index] = int(test.missing)
             if test.lower_bound is None:
                 lists["modes"][index] = b"BRANCH_LEQ" if test.inside else b"BRANCH_GT"
@@ -238,7 +238,7 @@ class _FoldedEnsemble:
                 children = lists["truenodeids"], lists["falsenodeids"]
                 children[0][index], children[1][index] = children[1][index], children[0][index]
                 tracks[index] = int(not test.missing)
-        result = {f"nodes_{key}": values for key, values in lists.items()} | {BELOW: below}
+        result = {f"nodes_{key}": values for key, values in lists.items()} | {BELOW: lower_values}
         return result | {_TRACKS: tracks} if self._tracks else result
 
 

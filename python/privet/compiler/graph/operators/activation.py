@@ -160,16 +160,16 @@ def softmax(site: Site) -> Operand:
     """Over one axis, or flattened before opset 13; at the client where it is the last step."""
     if site.inner or site.private(0).neg_inf is not None:
         return private_softmax(site)
-    return _client(site, "softmax")
+    return _client_step(site, "softmax")
 
 
 @operator("LogSoftmax", restrictions="only as an output: the client computes it")
 def log_softmax(site: Site) -> Operand:
     """Over one axis, or flattened before opset 13."""
-    return _client(site, "log_softmax")
+    return _client_step(site, "log_softmax")
 
 
-def _client(site: Site, name: str) -> Private:
+def _client_step(site: Site, name: str) -> Private:
     x = site.private(0)
     flatten = site.opset < 13
     axis = site.axis(site.attribute("axis", 1 if flatten else -1), len(x.shape))

@@ -140,12 +140,12 @@ def plus_mask(site: Site, x: Private, mask: Array) -> Private:
     """A tensor plus constants of which the lowest stand for minus infinity."""
     neg_inf = mask <= BLOCKING
     finite_mask = np.where(neg_inf, 0.0, mask)
-    summed = x
+    result = x
     if finite_mask.any():
-        summed = site.emit(op.AddConstant(finite_mask), replace(x, neg_inf=None))
-        summed = replace(summed, neg_inf=x.neg_inf)
+        result = site.emit(op.AddConstant(finite_mask), replace(x, neg_inf=None))
+        result = replace(result, neg_inf=x.neg_inf)
     return mask_elements(
-        site, summed, np.broadcast_to(neg_inf, np.broadcast_shapes(neg_inf.shape, x.shape))
+        site, result, np.broadcast_to(neg_inf, np.broadcast_shapes(neg_inf.shape, x.shape))
     )
 
 

@@ -29,15 +29,15 @@ def gemm(site: Site) -> Operand:
         constant = (a.T if site.attribute("transA", 0) else a) @ (
             b.T if site.attribute("transB", 0) else b
         )
-        return _add_c(site, _scaled(constant, alpha), beta)
+        return _add_c(site, _scale(constant, alpha), beta)
     if not isinstance(b, Private):
         assert isinstance(a, Private)
-        weight = _scaled(b.T if site.attribute("transB", 0) else b, alpha)
+        weight = _scale(b.T if site.attribute("transB", 0) else b, alpha)
         x = site.emit(op.Transpose((1, 0)), a) if site.attribute("transA", 0) else a
         return _product_plus_c(site, x, weight, beta)
     assert not isinstance(a, Private)
     # (A * B)^T = B^T * A^T puts the constant on the right.
-    weight = _scaled(a if site.attribute("transA", 0) else a.T, alpha)
+    weight = _scale(a if site.attribute("transA", 0) else a.T, alpha)
     x = b if site.attribute("transB", 0) else site.emit(op.Transpose((1, 0)), b)
     product = site.emit(op.Transpose((1, 0)), site.emit(op.Dense(weight, None), x))
     return _add_c(site, product, beta)
@@ -49,7 +49,7 @@ def _product_plus_c(site: Site, x: Private, weight: Array, beta: float) -> Opera
         c = site.operand(2)
         columns = weight.shape[-1]
         if not isinstance(c, Private) and c.size in (1, columns) and math.prod(c.shape[:-1]) == 1:
-            bias = np.broadcast_to(_scaled(c, beta).reshape(-1), (columns,))
+            bias = np.broadcast_to(_scale(c, beta).reshape(-1), (columns,))
             return site.emit(op.Dense(weight, bias), x)
     return _add_c(site, site.emit(op.Dense(weight, None), x), beta)
 
@@ -60,7 +60,7 @@ def _add_c(site: Site, product: Operand, beta: float) -> Operand:
     c = site.operand(2)
     if not isinstance(c, Private):
         assert isinstance(product, Private)
-        return site.emit(op.AddConstant(_scaled(c, beta)), product)
+        return site.emit(op.AddConstant(_scale(c, beta)), product)
     c = site.broadcast(c, product.shape)
     if beta != 1.0:
         c = site.emit(op.Scale(np.full(c.shape, beta), uniform=True), c)
@@ -69,7 +69,7 @@ def _add_c(site: Site, product: Operand, beta: float) -> Operand:
     return site.emit(op.Add(), product, c)
 
 
-def _scaled(array: Array, factor: float) -> Array:
+def _scale(array: Array, factor: float) -> Array:
     """The array as floats, times a factor; float32 stays float32, large weights are not copied."""
     floats = real(array)
     return floats if factor == 1.0 else floats * floats.dtype.type(factor)
@@ -85,8 +85,8 @@ def matmul(site: Site) -> Operand:
         # A vector on the right is one on the left of the constant turned round.
         transposed = a if a.ndim == 1 else np.swapaxes(a, -1, -2)
         a, b = b, transposed
-    rows = a if len(a.shape) > 1 else _reshaped(site, a, (1, *a.shape))
-    columns = b if len(b.shape) > 1 else _reshaped(site, b, (*b.shape, 1))
+    rows = a if len(a.shape) > 1 else _reshape(site, a, (1, *a.shape))
+    columns = b if len(b.shape) > 1 else _reshape(site, b, (*b.shape, 1))
     product = _product(site, rows, columns)
     shape = list(product.shape)
     if len(b.shape) == 1:
@@ -96,7 +96,7 @@ def matmul(site: Site) -> Operand:
     return site.reshape(product, shape)
 
 
-def _reshaped(site: Site, x: Operand, shape: Shape) -> Operand:
+def _reshape(site: Site, x: Operand, shape: Shape) -> Operand:
     return site.reshape(x, shape) if isinstance(x, Private) else x.reshape(shape)
 
 
@@ -158,10 +158,10 @@ def _times_matrix(site: Site, x: Private, weight: Array) -> Private:
         flat = site.reshape(x, (math.prod(x.shape[:-1]), inner))
         product = site.emit(op.Dense(weight.reshape(inner, columns), None), flat)
         return site.reshape(product, (*batch, rows, columns))
-    return _batched(site, x, weight, batch)
+    return _batched_product(site, x, weight, batch)
 
 
-def _batched(site: Site, x: Private, weight: Array, batch: Shape) -> Private:
+def _batched_product(site: Site, x: Private, weight: Array, batch: Shape) -> Private:
     """A different constant per batch entry: a grouped 1x1 convolution over the rows."""
     rows, inner = x.shape[-2:]
     columns, groups = weight.shape[-1], math.prod(batch)
@@ -189,34 +189,36 @@ def einsum(site: Site) -> Operand:
         (other, right), *others = others
         later_indices = {*result, *(i for _, t in others for i in t)}
         left, term = term, "".join(i for i in dict.fromkeys(term + right) if i in later_indices)
-        product = _contracted(site, [product, other], [left, right], term)
+        product = _contract(site, [product, other], [left, right], term)
     last_operands, last_terms = [x for x, _ in others], [t for _, t in others]
-    return _contracted(site, [product, *last_operands], [term, *last_terms], result)
+    return _contract(site, [product, *last_operands], [term, *last_terms], result)
 
 
-def _contracted(site: Site, operands: list[Operand], terms: list[str], result: str) -> Operand:
+def _contract(site: Site, operands: list[Operand], terms: list[str], result: str) -> Operand:
     """One tensor, or a product of two over the indices that both have and the result has not."""
     for k, x in enumerate(operands):
         letters = {*result, *(i for other in terms[:k] + terms[k + 1 :] for i in other)}
-        if summed := [axis for axis, i in enumerate(terms[k]) if i not in letters]:
+        if summed_axes := [axis for axis, i in enumerate(terms[k]) if i not in letters]:
             if isinstance(x, Private):
-                operands[k] = site.apply("ReduceSum", x, np.array(summed), keepdims=0)
+                operands[k] = site.apply("ReduceSum", x, np.array(summed_axes), keepdims=0)
             else:
-                operands[k] = real(x).sum(axis=tuple(summed))
+                operands[k] = real(x).sum(axis=tuple(summed_axes))
             terms[k] = "".join(i for i in terms[k] if i in letters)
     size = {
         i: n for t, x in zip(terms, operands, strict=True) for i, n in zip(t, x.shape, strict=True)
     }
     if len(operands) == 1:
-        return _ordered(site, operands[0], terms[0], list(result), tuple(size[i] for i in result))
+        return _reorder_axes(
+            site, operands[0], terms[0], list(result), tuple(size[i] for i in result)
+        )
     (a, b), (left, right) = operands, terms
     index_sets = [set(left), set(right), set(result)]
     batch = [i for i in result if i in index_sets[0] and i in index_sets[1]]
     inner = [i for i in left if i in index_sets[1] and i not in index_sets[2]]
     rows, columns = ([i for i in t if i in index_sets[2] and i not in batch] for t in (left, right))
     counts = [math.prod(size[i] for i in group) for group in (batch, rows, inner, columns)]
-    a = _ordered(site, a, left, [*batch, *rows, *inner], (counts[0], counts[1], counts[2]))
-    b = _ordered(site, b, right, [*batch, *inner, *columns], (counts[0], counts[2], counts[3]))
+    a = _reorder_axes(site, a, left, [*batch, *rows, *inner], (counts[0], counts[1], counts[2]))
+    b = _reorder_axes(site, b, right, [*batch, *inner, *columns], (counts[0], counts[2], counts[3]))
     order = [*batch, *rows, *columns]
     product = site.reshape(_product(site, a, b), [size[i] for i in order])
     return site.transpose(product, [order.index(i) for i in result])
@@ -258,11 +260,11 @@ def _einsum_indices(site: Site, operands: Sequence[Operand]) -> tuple[list[str],
     return terms, output
 
 
-def _ordered(
+def _reorder_axes(
     site: Site, x: Operand, labels: str, order: list[str], shape: tuple[int, ...]
 ) -> Operand:
     """A tensor with its axes in another order, as three axes."""
     perm = tuple(labels.index(i) for i in order)
-    return _reshaped(
+    return _reshape(
         site, site.transpose(x, perm) if isinstance(x, Private) else x.transpose(perm), shape
     )

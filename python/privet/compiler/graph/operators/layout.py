@@ -63,7 +63,7 @@ _ROUNDS = "of whole numbers"
 @operator("Ceil", restrictions=_ROUNDS)
 @operator("Floor", restrictions=_ROUNDS)
 @operator("Round", since=11, restrictions=_ROUNDS)
-def rounded(site: Site) -> Operand:
+def round_whole(site: Site) -> Operand:
     """Nothing, as the private numbers are whole."""
     x = site.private(0)
     if not (x.integer or x.whole):

@@ -32,29 +32,29 @@ def max_pool(site: Site) -> Operand:
     """Dilation, ceil_mode, explicit pads and every auto_pad."""
     if site.uses_output(1):
         site.refuse("its output Indices is used", "Use only its first output")
-    return _pooled(site, site.private(0), _max_pool)
+    return _pool_windows(site, site.private(0), _max_pool)
 
 
 @operator("AveragePool", restrictions="1-D to 3-D")
 def average_pool(site: Site) -> Operand:
     """count_include_pad, ceil_mode, dilation, explicit pads and every auto_pad."""
-    return _pooled(site, site.private(0), _average_pool)
+    return _pool_windows(site, site.private(0), _average_pool)
 
 
 Pool = Callable[[Site, Windows, Pair], op.MaxPool2d | op.AvgPool2d]
 
 
-def _pooled(site: Site, x: Private, pool: Pool) -> Private:
+def _pool_windows(site: Site, x: Private, pool: Pool) -> Private:
     """Over an image at once; over a volume first within its slices, then across them."""
     spatial, kernel = spatial_of(site, x), site.ints("kernel_shape") or []
 
-    def pooled(geometry: Windows, size: Pair, image: Private) -> Private:
+    def pool_image(geometry: Windows, size: Pair, image: Private) -> Private:
         if any(0 in _elements_inside(geometry, axis, 0, size[axis]) for axis in range(2)):
             site.refuse("one of its windows lies wholly on padding", "Use less padding")
         return site.emit(pool(site, geometry, size), image)
 
     if len(spatial) < 3:
-        result = pooled(windows(site, spatial, kernel), as_size(spatial), as_image(site, x))
+        result = pool_image(windows(site, spatial, kernel), as_size(spatial), as_image(site, x))
         return from_image(site, result, len(spatial))
     if len(spatial) > 3:
         site.refuse(f"it works on {len(spatial)} spatial axes", "Use one to three spatial axes")
@@ -62,11 +62,11 @@ def _pooled(site: Site, x: Private, pool: Pool) -> Private:
     slice_windows = image_windows(image)
     n, c, slices, height, width = x.shape
     flat = site.reshape(x, (n, c * slices, height, width))
-    pooled_slices = pooled(slice_windows, (height, width), flat)
+    pooled_slices = pool_image(slice_windows, (height, width), flat)
     positions = slice_windows.size[0] * slice_windows.size[1]
     depth_windows = image_windows((depth, Span(1, 1, 1, 0, 0, positions)))
     stacked = site.reshape(pooled_slices, (n, c, slices, positions))
-    pooled_volume = pooled(depth_windows, (slices, positions), stacked)
+    pooled_volume = pool_image(depth_windows, (slices, positions), stacked)
     return site.reshape(pooled_volume, (n, c, depth.count, *slice_windows.size))
 
 
@@ -85,7 +85,7 @@ def _average_pool(site: Site, geometry: Windows, size: Pair) -> op.AvgPool2d:
 @operator("LpPool", restrictions="1-D to 3-D; p 1 or 2; not with `--security malicious`")
 def lp_pool(site: Site) -> Operand:
     """The sum of magnitudes, or the root of the sum of squares."""
-    return _lp_norm(site, site.private(0), lambda y: _pooled(site, y, _sum_pool))
+    return _lp_norm(site, site.private(0), lambda y: _pool_windows(site, y, _sum_pool))
 
 
 @operator("GlobalLpPool", restrictions="p 1 or 2; not with `--security malicious`")

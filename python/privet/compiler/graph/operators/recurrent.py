@@ -79,7 +79,7 @@ class Cell:
     hidden_size: int
     rows: int
     clip: float
-    is_joined: bool
+    shares_activation: bool
 
     def activate(self, index: int, x: State) -> Private:
         """An activation of gates, which are clipped before it if the model says so."""
@@ -146,7 +146,7 @@ def _lstm(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
     peepholes = [
         direction.peepholes for direction in cell.directions if direction.peepholes is not None
     ]
-    if cell.is_joined:
+    if cell.shares_activation:
         gates = cell.activate(0, gate_sum)
         input_and_forget, output_gate = cell.gates(gates, 0, 2), cell.gates(gates, 2, 3)
         halves = cell.gates(gates, 3, 4)
@@ -174,7 +174,7 @@ def _lstm(cell: Cell, x: Private, states: Sequence[State]) -> list[State]:
         memory = _add(
             site, _multiply(site, input_gate, candidate), _multiply(site, forget_gate, memory)
         )
-    if not cell.is_joined:
+    if not cell.shares_activation:
         if peepholes:
             output_peephole = cell.repeat_rows([p[2] for p in peepholes])
             output_gate = _add(site, output_gate, _multiply(site, memory, output_peephole))
@@ -227,7 +227,7 @@ a node names none."""
 @operator("RNN", since=7, restrictions=_RESTRICTIONS)
 @operator("GRU", since=7, restrictions=_RESTRICTIONS)
 @operator("LSTM", since=7, restrictions=_RESTRICTIONS)
-def unrolled(site: Site) -> tuple[Operand, ...]:
+def unroll(site: Site) -> tuple[Operand, ...]:
     """With any of ONNX's activations; GRU with the linear layer before or after the reset gate,
     LSTM with peepholes and coupled gates."""
     return _UnrolledCell(site).outputs()
@@ -291,7 +291,7 @@ class _UnrolledCell:
         if self.step is _gru and site.attribute("linear_before_reset", 0):
             state_bias, recurrent_bias = recurrent_bias[2 * hidden_size :], recurrent_bias.copy()
             recurrent_bias[2 * hidden_size :] = 0.0
-        if self._is_joined(activations):
+        if self._shares_activation(activations):
             factor = np.repeat([1.0, 1.0, 1.0, 2.0], hidden_size).astype(input_weights.dtype)
             input_weights, state_weights, input_bias, recurrent_bias = (
                 part * factor for part in (input_weights, state_weights, input_bias, recurrent_bias)
@@ -306,7 +306,7 @@ class _UnrolledCell:
             peepholes,
         )
 
-    def _is_joined(self, activations: Sequence[Activation]) -> bool:
+    def _shares_activation(self, activations: Sequence[Activation]) -> bool:
         """Whether all gates of an LSTM take one function: `tanh(x) = 2 sigmoid(2 x) - 1`."""
         is_default = self.step is _lstm and [activation.name for activation in activations[:2]] == [
             "Sigmoid",
@@ -410,7 +410,7 @@ class _UnrolledCell:
             self.hidden_size,
             rows,
             self.clip,
-            self._is_joined(directions[0].activations),
+            self._shares_activation(directions[0].activations),
         )
         weight = np.concatenate([direction.input_weights for direction in directions], axis=1)
         bias = np.concatenate([direction.input_bias for direction in directions])

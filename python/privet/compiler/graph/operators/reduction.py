@@ -69,7 +69,7 @@ def arg_min(site: Site) -> Operand:
     return site.apply("ArgMax", site.emit(op.Negate(), site.private(0)), **site.attributes)
 
 
-def reduced(site: Site) -> Operand:
+def reduce_axes(site: Site) -> Operand:
     """The axes that a node names, as an attribute or an input, reduced as `REDUCTIONS` say."""
     x = site.private(0)
     rank = len(x.shape)
@@ -114,7 +114,7 @@ def _window_size(count: int) -> tuple[int, int]:
     return height, -(-count // height)
 
 
-def _smooth(site: Site, name: str, x: Private) -> Private:
+def _elementwise(site: Site, name: str, x: Private) -> Private:
     return site.emit(op.Elementwise(chain(name)), x)
 
 
@@ -132,7 +132,7 @@ def _log_sum_exp(site: Site, x: Private) -> Private:
     largest = largest_of_rows(site, x)
     differences = site.emit(op.Sub(), site.broadcast(largest, x.shape), x)
     total = sum_of_rows(site, site.emit(op.Elementwise(DECAY, nonnegative=True), differences))
-    return plus(site, largest, _smooth(site, "log", total))
+    return plus(site, largest, _elementwise(site, "log", total))
 
 
 def _product(site: Site, x: Private) -> Private:
@@ -150,8 +150,8 @@ def _product(site: Site, x: Private) -> Private:
 
 REDUCTIONS: dict[str, tuple[str, Callable[[Site, Private], Private]]] = {
     "ReduceL1": (_AXES, lambda site, x: sum_of_rows(site, magnitude(site, x))),
-    "ReduceL2": (_INSIDE, lambda site, x: _smooth(site, "sqrt", squares_of_rows(site, x))),
-    "ReduceLogSum": (_INSIDE, lambda site, x: _smooth(site, "log", sum_of_rows(site, x))),
+    "ReduceL2": (_INSIDE, lambda site, x: _elementwise(site, "sqrt", squares_of_rows(site, x))),
+    "ReduceLogSum": (_INSIDE, lambda site, x: _elementwise(site, "log", sum_of_rows(site, x))),
     "ReduceLogSumExp": (_INSIDE, _log_sum_exp),
     "ReduceMax": (_AXES, largest_of_rows),
     "ReduceMean": (_AXES, lambda site, x: sum_of_rows(site, x, mean=True)),
@@ -163,4 +163,4 @@ REDUCTIONS: dict[str, tuple[str, Callable[[Site, Private], Private]]] = {
 """Restrictions of the reductions, and what makes `[rows, n]` to `[rows, 1]`."""
 
 for _name, (_restrictions, _) in REDUCTIONS.items():
-    operator(_name, restrictions=_restrictions)(reduced)
+    operator(_name, restrictions=_restrictions)(reduce_axes)

@@ -38,8 +38,8 @@ def resize(site: Site) -> Operand:
     else:
         roi = np.tile([0.0, 1.0], (len(axes), 1)).T.ravel()
     for index, axis in enumerate(axes):
-        ends = float(roi[index]), float(roi[index + len(axes)])
-        x = _resize_axis(site, x, axis, scales[index], sizes[index], ends)
+        roi_ends = float(roi[index]), float(roi[index + len(axes)])
+        x = _resize_axis(site, x, axis, scales[index], sizes[index], roi_ends)
     return x
 
 
@@ -88,7 +88,7 @@ def _scales_and_sizes(site: Site, x: Private, axes: list[int]) -> tuple[list[flo
 
 
 def _resize_axis(
-    site: Site, x: Private, axis: int, scale: float, count: int, ends: tuple[float, float]
+    site: Site, x: Private, axis: int, scale: float, count: int, roi_ends: tuple[float, float]
 ) -> Private:
     """One axis, made `count` long."""
     site.check_size(count)
@@ -96,7 +96,7 @@ def _resize_axis(
     mode = site.attribute("coordinate_transformation_mode", "half_pixel")
     if scale == 1.0 and count == size and mode != CROP_AND_RESIZE:
         return x
-    coordinates = _coordinates(site, mode, size, scale, count, ends)
+    coordinates = _coordinates(site, mode, size, scale, count, roi_ends)
     kernel_scale = min(scale, 1.0) if site.attribute("antialias", 0) else 1.0
     match site.attribute("mode", "nearest"):
         case "nearest":
@@ -122,7 +122,7 @@ def _resize_axis(
 
 
 def _coordinates(
-    site: Site, mode: str, size: int, scale: float, count: int, ends: tuple[float, float]
+    site: Site, mode: str, size: int, scale: float, count: int, roi_ends: tuple[float, float]
 ) -> Array:
     """Where each element of the result lies among the old ones, in single precision."""
     indices, ratio = np.arange(count, dtype=np.float32), np.float32(scale)
@@ -141,7 +141,7 @@ def _coordinates(
         case "align_corners":
             return indices * np.float32((size - 1) / max(count - 1, 1))
         case "tf_crop_and_resize":
-            start, end = (np.float32(end * (size - 1)) for end in ends)
+            start, end = (np.float32(end * (size - 1)) for end in roi_ends)
             return (
                 start + indices * (end - start) / (count - 1)
                 if count > 1

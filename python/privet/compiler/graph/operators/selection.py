@@ -146,7 +146,7 @@ def step_columns(site: Site, ids: Private, first: int, end: int) -> Private:
         if ids.cast_to_integer
         else places - 0.5
     )
-    return site.emit(op.Step(0), _above_places(site, ids, bounds))
+    return site.emit(op.Step(0), _minus_places(site, ids, bounds))
 
 
 def number_of(site: Site, ids: Private) -> Private:
@@ -158,7 +158,7 @@ def number_of(site: Site, ids: Private) -> Private:
     return replace(number, integer=ids.integer, whole=True, upper_bound=count)
 
 
-def _above_places(site: Site, ids: Private, places: Array) -> Private:
+def _minus_places(site: Site, ids: Private, places: Array) -> Private:
     """`[count, n]`: how far each is above each of n places."""
     count = math.prod(ids.shape)
     column = replace(site.reshape(ids, (count, 1)), integer=False)

@@ -155,10 +155,10 @@ class _NodeTests:
         feature: int,
         value: float,
         members: Sequence[float] = (),
-        below: float | None = None,
+        lower_bound: float | None = None,
     ) -> tuple[list[Test], bool]:
-        """Tests that add up to 1 if a node is true, or with False if it is not; with `below`, all
-        numbers above that one and up to the value are equal to it."""
+        """Tests that add up to 1 if a node is true, or with False if it is not; with `lower_bound`,
+        all numbers above that one and up to the value are equal to it."""
         missing = bool(self.tracks_missing and self.tracks_true[index])
         match mode:
             case "LEQ" | "GT":
@@ -168,7 +168,7 @@ class _NodeTests:
                 holds = mode == "LT"
                 return [Test(self._copy(feature, missing == holds), value, strict=True)], holds
             case "EQ":
-                return self._equal(feature, value, missing, below), True
+                return self._equal(feature, value, missing, lower_bound), True
             case "NEQ":  # what is missing is not equal, either
                 return self._equal(feature, value, False), False
             case "MEMBER":
@@ -184,12 +184,14 @@ class _NodeTests:
         return feature + self.features if self.tracks_missing and sorts_first else feature
 
     def _equal(
-        self, feature: int, value: float, missing: bool, below: float | None = None
+        self, feature: int, value: float, missing: bool, lower_bound: float | None = None
     ) -> list[Test]:
-        """Up to the value, and not below it, or not up to `below`."""
-        strict = below is None
-        less = Test(feature, value if below is None else below, strict=strict, times=-1)
-        return [Test(self._copy(feature, missing), value), less]
+        """Up to the value, and not below it, or not up to `lower_bound`."""
+        strict = lower_bound is None
+        lower_test = Test(
+            feature, value if lower_bound is None else lower_bound, strict=strict, times=-1
+        )
+        return [Test(self._copy(feature, missing), value), lower_test]
 
 
 def _branch(tests: tuple[list[Test], bool], true_child: object, false_child: object) -> Branch:
@@ -206,13 +208,13 @@ class _NodeLists:
 
     def __init__(self, site: Site, leaf: str) -> None:
         self.site, self.tests = site, _NodeTests(site)
-        self.values, self.below = _numbers(site, "nodes_values"), _numbers(site, BELOW)
+        self.values, self.lower_bounds = _numbers(site, "nodes_values"), _numbers(site, BELOW)
         modes: list[bytes] = site.attribute("nodes_modes", [])
         self.modes = [mode.decode() for mode in modes]
         keys = zip(_ints(site, "nodes_treeids"), _ints(site, "nodes_nodeids"), strict=True)
-        self.place = {key: index for index, key in enumerate(keys)}
+        self.index_by_key = {key: index for index, key in enumerate(keys)}
         self.features = _ints(site, "nodes_featureids")
-        self.true, self.false = (
+        self.true_ids, self.false_ids = (
             _ints(site, f"nodes_{branch}nodeids") for branch in ("true", "false")
         )
         self.weights: dict[tuple[int, int], dict[int, float]] = defaultdict(dict)
@@ -230,27 +232,27 @@ class _NodeLists:
     def trees(self) -> list[Tree]:
         children = {
             (tree, child)
-            for (tree, _), index in self.place.items()
+            for (tree, _), index in self.index_by_key.items()
             if self.modes[index] != LEAF
-            for child in (self.true[index], self.false[index])
+            for child in (self.true_ids[index], self.false_ids[index])
         }
-        roots = [key for key in self.place if key not in children]
+        roots = [key for key in self.index_by_key if key not in children]
         trees = _walk_all(self.site, roots, self._node)
-        if sum(len(tree.branches) + len(tree.leaves) for tree in trees) < len(self.place):
+        if sum(len(tree.branches) + len(tree.leaves) for tree in trees) < len(self.index_by_key):
             self.site.refuse("its nodes are no trees", "Check the model")
         return trees
 
     def _node(self, key: Any) -> Branch | Leaf:
-        if key not in self.place:
+        if key not in self.index_by_key:
             self.site.refuse(f"tree {key[0]} has no node {key[1]}", "Check the model")
-        tree, index = key[0], self.place[key]
+        tree, index = key[0], self.index_by_key[key]
         mode = self.modes[index].removeprefix("BRANCH_")
         if mode == LEAF:
             return Leaf(self.weights.get(key, {}))
         value = float(self.values[index])
-        below = float(self.below[index]) if self.below.size else None
-        tests = self.tests.of(index, mode, self.features[index], value, below=below)
-        return _branch(tests, (tree, self.true[index]), (tree, self.false[index]))
+        lower_bound = float(self.lower_bounds[index]) if self.lower_bounds.size else None
+        tests = self.tests.of(index, mode, self.features[index], value, lower_bound=lower_bound)
+        return _branch(tests, (tree, self.true_ids[index]), (tree, self.false_ids[index]))
 
 
 class _SplitLists:
