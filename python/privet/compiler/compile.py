@@ -361,8 +361,8 @@ def compile(
             beyond if wide else trial_widths,
             attempt,
             trust_first=calibration is None,
-            kept=KEPT if large or wide else TOLERANCE,
-            wider=[] if may_widen else wider(bits, trial_widths),
+            first_tolerance=KEPT if large or wide else TOLERANCE,
+            wider_trials=[] if may_widen else wider(bits, trial_widths),
         )
         is_free = calibration is not None and headroom is None and not sound and not large
         return roomier(compiled, widths) if is_free else compiled

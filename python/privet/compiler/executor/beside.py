@@ -32,29 +32,29 @@ def beside(
     elements = sum(math.prod(value.shape) for value in program.values)
     if program.batch > 1 or program.state or elements >= LARGE:
         return ()
-    input_sets: list[Mapping[str, Array]] = []
+    sample_inputs: list[Mapping[str, Array]] = []
     outputs: list[Mapping[str, Array]] = []
     count = min(SAMPLES, len(samples))
     for sample in (samples[index * len(samples) // count] for index in range(count)):
         inputs = sample if isinstance(sample, Mapping) else [sample]
         arrays = by_name(program, inputs)
-        shaped = {
+        arrays_with_sample_axis = {
             entry.name: with_sample_axis(arrays[entry.name], entry.shape) for entry in program.given
         }
-        inputs_by_name = as_declared(source, shaped)
-        input_sets.append(inputs_by_name)
+        inputs_by_name = as_declared(source, arrays_with_sample_axis)
+        sample_inputs.append(inputs_by_name)
         outputs.append(execute(program, weights, fill(program, inputs_by_name)[0]).outputs)
     names = list(outputs[0])
     try:
-        answers = run_each(source, input_sets, names)
+        reference_outputs = run_each(source, sample_inputs, names)
     except Exception:  # ONNX Runtime's errors have no class of their own
         return ()
-    diffs: dict[str, Errors] = {}
-    for output, answer in zip(outputs, answers, strict=True):
-        for name, array in zip(names, answer, strict=True):
+    errors_by_output: dict[str, Errors] = {}
+    for output, reference_arrays in zip(outputs, reference_outputs, strict=True):
+        for name, array in zip(names, reference_arrays, strict=True):
             reference = as_tensor(array)
             if reference.dtype.kind == "f" and np.isfinite(reference.astype(np.float64)).all():
-                diffs.setdefault(name, Errors()).add(
+                errors_by_output.setdefault(name, Errors()).add(
                     as_tensor(output[name]), reference.astype(np.float64)
                 )
-    return tuple(errors.layer(name, "output", 0) for name, errors in diffs.items())
+    return tuple(errors.layer(name, "output", 0) for name, errors in errors_by_output.items())

@@ -43,41 +43,41 @@ def encode_input(program: Program, inputs: Inputs) -> list[Array]:
     ]
 
 
-def by_front(program: Program, given: Mapping[str, Array]) -> dict[str, Array]:
+def by_front(program: Program, user_inputs: Mapping[str, Array]) -> dict[str, Array]:
     """The program's inputs, by name, of what a user gives for some samples, one or several. Raises
     `InputError` if an array has another type or shape than the program says, or steps of the front
     cannot be computed on it."""
     front = program.front
     if front is None:
-        return dict(given)
+        return dict(user_inputs)
     if program.batch == 1:
-        return run_front(front, given)
+        return run_front(front, user_inputs)
     samples = [
-        run_front(front, {name: array[i : i + 1] for name, array in given.items()})
-        for i in range(min(map(len, given.values())))
+        run_front(front, {name: array[i : i + 1] for name, array in user_inputs.items()})
+        for i in range(min(map(len, user_inputs.values())))
     ]
     return {
         name: np.concatenate([sample[name] for sample in samples]) for name in front.steps.outputs
     }
 
 
-def run_front(front: Front, given: Mapping[str, Array]) -> dict[str, Array]:
+def run_front(front: Front, user_inputs: Mapping[str, Array]) -> dict[str, Array]:
     """What a front makes of one sample, by the names of the program's inputs. Raises what
     `by_front` does."""
-    sample = {
-        front_input.name: _typed(front_input, given[front_input.name])
+    arrays = {
+        front_input.name: _as_given_kind(front_input, user_inputs[front_input.name])
         for front_input in front.given
     }
     for entry in front.given:
-        if sample[entry.name].shape != entry.shape:
-            raise misfit(entry.name, sample[entry.name].shape, entry.shape)
+        if arrays[entry.name].shape != entry.shape:
+            raise misfit(entry.name, arrays[entry.name].shape, entry.shape)
     try:
-        return run_head(front.steps, sample, "what the client computes first")
+        return run_head(front.steps, arrays, "what the client computes first")
     except InvalidProgram as error:
         raise InputError(str(error)) from error
 
 
-def _typed(entry: Given, data: npt.ArrayLike) -> Array:
+def _as_given_kind(entry: Given, data: npt.ArrayLike) -> Array:
     """An array as a front takes it: float64, int64, booleans or texts."""
     array = plain(as_array(entry.name, data))
     if array.dtype.kind not in _KINDS[entry.kind]:
@@ -98,7 +98,7 @@ def ordered(names: Sequence[str], inputs: Inputs) -> list[npt.ArrayLike]:
         return [inputs[name] for name in names]
     if isinstance(inputs, str | bytes | os.PathLike):
         raise InputError("a path is no input: read the file, for example by numpy.load")
-    if any(hasattr(inputs, mark) for mark in ("__array__", "__array_interface__")):
+    if any(hasattr(inputs, attribute) for attribute in ("__array__", "__array_interface__")):
         if len(names) == 1:
             return [np.asarray(inputs)]
         raise InputError(
@@ -113,11 +113,11 @@ def ordered(names: Sequence[str], inputs: Inputs) -> list[npt.ArrayLike]:
     return list(inputs)
 
 
-def as_array(name: str, given: npt.ArrayLike) -> Array:
+def as_array(name: str, data: npt.ArrayLike) -> Array:
     """What a user gives for an input, as an array of numbers or of texts. Tables hand out both as
     objects. Raises `InputError` if it is none, such as a list of rows of different lengths."""
     try:
-        array = np.asarray(given)
+        array = np.asarray(data)
         if array.dtype != object:
             return array
         if all(isinstance(entry, str | bytes) for entry in array.ravel()):
@@ -132,32 +132,32 @@ def with_sample_axis(array: Array, shape: Shape) -> Array:
     return array[None] if (1, *array.shape) == tuple(shape) else array
 
 
-def in_order(place: str, names: Sequence[str], inputs: Sequence[str]) -> list[str]:
-    """The names of arrays that `place` holds, in the order of the inputs that they are for: theirs,
-    those that numpy gives (`arr_0`, ...), or whatever the only one is called. Raises `InputError`
-    if they have other names."""
+def in_order(container: str, names: Sequence[str], inputs: Sequence[str]) -> list[str]:
+    """The names of arrays that `container` holds, in the order of the inputs that they are for:
+    theirs, those that numpy gives (`arr_0`, ...), or whatever the only one is called. Raises
+    `InputError` if they have other names."""
     if set(names) == set(inputs):
         return list(inputs)
-    unnamed = [f"arr_{number}" for number in range(len(inputs))]
-    if list(names) == unnamed or len(names) == len(inputs) == 1:
+    numpy_names = [f"arr_{number}" for number in range(len(inputs))]
+    if list(names) == numpy_names or len(names) == len(inputs) == 1:
         return list(names)
     raise InputError(
-        f"{place} holds {', '.join(names) or 'nothing'}; the model's inputs are "
+        f"{container} holds {', '.join(names) or 'nothing'}; the model's inputs are "
         f"{', '.join(inputs)}: give its arrays these names, as numpy.savez(file, NAME=array) does"
     )
 
 
-def misfit(name: str, actual: Shape, shape: Shape) -> InputError:
-    """Tells of an input that has shape `actual` where the program takes `shape`."""
+def misfit(name: str, actual: Shape, expected: Shape) -> InputError:
+    """Tells of an input that has shape `actual` where the program takes `expected`."""
     advice = ""
-    if len(shape) > 1 and actual == shape[1:]:
+    if len(expected) > 1 and actual == expected[1:]:
         advice = ": give it the axis of samples in front, as array[None] has it"
-    elif len(shape) > 1 and actual[1:] == shape[1:]:
+    elif len(expected) > 1 and actual[1:] == expected[1:]:
         advice = (
-            f": this program takes {shape[0]} sample{'s' * (shape[0] != 1)} at once; give so many, "
-            "or compile it for more (--batch N, batch=N)"
+            f": this program takes {expected[0]} sample{'s' * (expected[0] != 1)} at once; give so "
+            "many, or compile it for more (--batch N, batch=N)"
         )
-    return InputError(f"input {name} has shape {list(actual)}, not {list(shape)}{advice}")
+    return InputError(f"input {name} has shape {list(actual)}, not {list(expected)}{advice}")
 
 
 def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Array]:
@@ -172,26 +172,29 @@ def decode_output(program: Program, integers: Sequence[Array]) -> dict[str, Arra
     """
     if len(integers) != len(program.outputs):
         raise InputError(f"{len(integers)} outputs given, the program has {len(program.outputs)}")
-    decoded = {}
+    tensors = {}
     for output, array in zip(program.outputs, integers, strict=True):
         value = program.values[output.value]
         if array.shape != value.shape:
             raise InputError(f"output {output.name} is {array.shape}, not {value.shape}")
         if program.head is not None and value.scale == 0:
-            decoded[output.name] = array.astype(np.int64)
+            tensors[output.name] = array.astype(np.int64)
             continue
         reals = np.ldexp(array.astype(np.float64), -value.scale)
-        decoded[output.name] = reals if output.kind == "real" else _whole(program, reals, output)
+        tensors[output.name] = (
+            reals if output.kind == "real" else _whole_numbers(program, reals, output)
+        )
     if program.head is None:
-        return {**decoded, **by_client(program, decoded)}
+        return {**tensors, **by_client(program, tensors)}
     if program.batch == 1:
-        return by_client(program, decoded)
-    samples = [
-        by_client(program, {name: array[i : i + 1] for name, array in decoded.items()})
+        return by_client(program, tensors)
+    sample_outputs = [
+        by_client(program, {name: array[i : i + 1] for name, array in tensors.items()})
         for i in range(program.batch)
     ]
     return {
-        name: np.concatenate([sample[name] for sample in samples]) for name in program.head.outputs
+        name: np.concatenate([outputs[name] for outputs in sample_outputs])
+        for name in program.head.outputs
     }
 
 
@@ -199,12 +202,12 @@ def by_client(program: Program, revealed: Mapping[str, Array]) -> dict[str, Arra
     """What a client computes of the outputs of one sample, which are reals, or integers if they
     have no fractional bits: a step of each output, and its head. Raises `InvalidProgram` if the
     head of the program cannot be computed."""
-    steps = {
+    results = {
         output.name: client_step(revealed[output.name], output.client)
         for output in program.outputs
         if output.client is not None
     }
-    return steps if program.head is None else run_head(program.head, {**revealed, **steps})
+    return results if program.head is None else run_head(program.head, {**revealed, **results})
 
 
 @dataclass(frozen=True)
@@ -229,11 +232,11 @@ def describe_outputs(program: Program) -> list[Described]:
         ]
     zeros = [np.zeros(program.values[o.value].shape, np.int64) for o in program.outputs]
     kinds = {"f": "real", "i": "integer", "b": "boolean", "U": "text", "O": "map"}
-    described = []
+    outputs = []
     for name, array in decode_output(program, zeros).items():
         shape = array.shape if array.dtype != object else (len(array), len(array[0]))
-        described.append(Described(name, kinds[array.dtype.kind], shape))
-    return described
+        outputs.append(Described(name, kinds[array.dtype.kind], shape))
+    return outputs
 
 
 def as_tensor(array: Array) -> Array:
@@ -243,12 +246,12 @@ def as_tensor(array: Array) -> Array:
     return np.array([list(entry.values()) for entry in array])
 
 
-def _whole(program: Program, reals: Array, output: ProgramOutput) -> Array:
+def _whole_numbers(program: Program, reals: Array, output: ProgramOutput) -> Array:
     """Whole numbers as the model has them: what a mean leaves beside one is cut off, but for what
     may be an error of fixed point."""
     error = min(2.0 ** (3 - program.scale_bits), 0.25)
-    whole: Array = np.trunc(reals + np.copysign(error, reals)).astype(_DTYPES[output.kind])
-    return whole
+    numbers: Array = np.trunc(reals + np.copysign(error, reals)).astype(_DTYPES[output.kind])
+    return numbers
 
 
 def client_step(reals: Array, step: ClientStep) -> Array:

@@ -61,13 +61,13 @@ def execute(
     if state is None:
         state = [np.zeros(program.values[entry.input].shape, np.int64) for entry in program.state]
     values = [*encoded, *state]
-    ends = _run(graph, values, program.ring_bits, magnitudes, arithmetic, observe)
-    integers, left = ends[: len(program.outputs)], ends[len(program.outputs) :]
+    results = _run(graph, values, program.ring_bits, magnitudes, arithmetic, observe)
+    integers, next_state = results[: len(program.outputs)], results[len(program.outputs) :]
     return Execution(
         integers=tuple(integers),
         outputs=decode_output(program, integers),
         magnitudes=tuple(magnitudes),
-        state=tuple(left),
+        state=tuple(next_state),
     )
 
 
@@ -90,17 +90,17 @@ def _run(
 ) -> list[Array]:
     arrays = {entry.value: array for entry, array in zip(graph.inputs, inputs, strict=True)}
     for entry in graph.inputs:
-        place = f"input {entry.name}"
-        magnitudes[entry.value] = _check(arrays[entry.value], ring_bits, place)
+        layer = f"input {entry.name}"
+        magnitudes[entry.value] = _check(arrays[entry.value], ring_bits, layer)
 
     def compute(node: Node, operands: list[Array]) -> Array:
         try:
-            at = graph.context(node, ring_bits, arithmetic)
-            result = np.asarray(node.operation.fixed(operands, at))
+            context = graph.context(node, ring_bits, arithmetic)
+            result = np.asarray(node.operation.fixed(operands, context))
         except OverflowError as error:
             raise _overflow(node.name, str(error), ring_bits, 63) from error
-        narrow = node.operation.width if isinstance(node.operation, Truncate) else None
-        magnitudes[node.output] = _check(result, narrow or ring_bits, node.name)
+        width = node.operation.width if isinstance(node.operation, Truncate) else None
+        magnitudes[node.output] = _check(result, width or ring_bits, node.name)
         if observe is not None:
             observe(node.output, result)
         return result
@@ -108,19 +108,19 @@ def _run(
     return graph.evaluate(arrays, compute)
 
 
-def _check(array: Array, ring_bits: int, place: str) -> int:
+def _check(array: Array, ring_bits: int, layer: str) -> int:
     """The largest magnitude in a value, refused if the ring does not guarantee it."""
     largest = max(abs(int(array.max())), abs(int(array.min())))
     if largest >= 1 << (ring_bits - GUARD_BITS):
-        raise _overflow(place, str(largest), ring_bits, largest.bit_length() + GUARD_BITS)
+        raise _overflow(layer, str(largest), ring_bits, largest.bit_length() + GUARD_BITS)
     return largest
 
 
-def _overflow(place: str, reached: str, ring_bits: int, bits_needed: int) -> OverflowRisk:
+def _overflow(layer: str, magnitude: str, ring_bits: int, bits_needed: int) -> OverflowRisk:
     return OverflowRisk(
-        f"{place}: reached {reached} in a ring of {ring_bits} bits, where values stay below "
+        f"{layer}: reached {magnitude} in a ring of {ring_bits} bits, where values stay below "
         f"2^{ring_bits - GUARD_BITS}. Compile with calibration inputs like this one",
-        layer=place,
+        layer=layer,
         magnitude=float("nan"),
         bits_needed=bits_needed,
     )

@@ -54,7 +54,7 @@ class _Call:
 
     def __init__(self, node: HeadNode, operands: Sequence[Array | None], opset: int) -> None:
         self.node, self.opset, self.operands = node, opset, operands
-        self.given = [operand for operand in operands if operand is not None]
+        self.tensors = [operand for operand in operands if operand is not None]
 
     def run(self) -> list[Array]:
         results = _OPERATORS[self.node.op](self)
@@ -65,7 +65,7 @@ class _Call:
 
     @property
     def x(self) -> Array:
-        return self.given[0]
+        return self.tensors[0]
 
     def attribute(self, name: str, default: Any) -> Any:
         return self.node.attributes.get(name, default)
@@ -82,8 +82,8 @@ class _Call:
     def axes(self) -> tuple[int, ...] | None:
         """Axes as an attribute or as the second input."""
         axes = self.attribute("axes", None)
-        if axes is None and len(self.given) > 1:
-            axes = self.given[1].ravel().tolist()
+        if axes is None and len(self.tensors) > 1:
+            axes = self.tensors[1].ravel().tolist()
         return None if axes is None else tuple(int(axis) for axis in axes)
 
 
@@ -96,9 +96,9 @@ def _elementwise(function: Callable[..., Any]) -> Callable[[_Call], Array]:
     """A function of tensors that broadcast."""
 
     def run(call: _Call) -> Array:
-        width = max(8, *(operand.itemsize for operand in call.given))
-        _bound(np.broadcast_shapes(*(operand.shape for operand in call.given)), width)
-        return np.asarray(function(*call.given))
+        itemsize = max(8, *(operand.itemsize for operand in call.tensors))
+        _bound(np.broadcast_shapes(*(operand.shape for operand in call.tensors)), itemsize)
+        return np.asarray(function(*call.tensors))
 
     return run
 
@@ -115,18 +115,20 @@ def _scaler(call: _Call) -> Array:
 
 def _imputer(call: _Call) -> Array:
     """A number in place of each missing one: NaN, in attributes a text, or what stands for it."""
-    x, whole = call.x, call.attribute("imputed_value_int64s", None)
-    values = call.attribute("imputed_value_floats", whole or [0.0])
-    fresh = np.array(values, np.int64 if values is whole else np.float64)
-    missing = call.number("replaced_value_int64" if whole else "replaced_value_float", 0)
-    _bound(np.broadcast_shapes(x.shape, fresh.shape))
-    return np.where(np.isnan(x) if np.isnan(missing) else x == missing, fresh.astype(x.dtype), x)
+    x, integers = call.x, call.attribute("imputed_value_int64s", None)
+    values = call.attribute("imputed_value_floats", integers or [0.0])
+    substitutes = np.array(values, np.int64 if values is integers else np.float64)
+    marker = call.number("replaced_value_int64" if integers else "replaced_value_float", 0)
+    _bound(np.broadcast_shapes(x.shape, substitutes.shape))
+    return np.where(
+        np.isnan(x) if np.isnan(marker) else x == marker, substitutes.astype(x.dtype), x
+    )
 
 
 def sigmoid(x: Array) -> Array:
     """`1 / (1 + exp(-x))`, without overflow."""
-    small = np.exp(-np.abs(x))
-    return np.asarray(np.where(x >= 0, 1.0, small) / (1.0 + small))
+    exponentials = np.exp(-np.abs(x))
+    return np.asarray(np.where(x >= 0, 1.0, exponentials) / (1.0 + exponentials))
 
 
 def softmax(x: Array, axes: tuple[int, ...], *, log: bool) -> Array:
@@ -151,25 +153,25 @@ def _softmax(call: _Call) -> Array:
 
 
 def _cast(call: _Call) -> Array:
-    kind = int(call.attribute("to", 1))
-    if kind in FLOATS:
+    onnx_type = int(call.attribute("to", 1))
+    if onnx_type in FLOATS:
         return call.x.astype(np.float64)
-    if kind in INTEGERS:
-        whole = call.x if call.x.dtype.kind == "U" else np.trunc(call.x)
-        return whole.astype(np.int64)
-    if kind == BOOLEAN:
+    if onnx_type in INTEGERS:
+        numbers = call.x if call.x.dtype.kind == "U" else np.trunc(call.x)
+        return numbers.astype(np.int64)
+    if onnx_type == BOOLEAN:
         return call.x.astype(np.bool_)
-    if kind == TEXT:
+    if onnx_type == TEXT:
         _bound(call.x.shape, np.empty(0, call.x.dtype).astype(np.str_).itemsize)
         return call.x.astype(np.str_)
-    raise ValueError(f"type {kind}")
+    raise ValueError(f"type {onnx_type}")
 
 
 def _reshape(call: _Call) -> Array:
-    target = [int(size) for size in call.given[1].ravel()]
+    shape = [int(size) for size in call.tensors[1].ravel()]
     if not call.attribute("allowzero", 0):
-        target = [call.x.shape[i] if size == 0 else size for i, size in enumerate(target)]
-    return call.x.reshape(target)
+        shape = [call.x.shape[i] if size == 0 else size for i, size in enumerate(shape)]
+    return call.x.reshape(shape)
 
 
 def _flatten(call: _Call) -> Array:
@@ -190,33 +192,33 @@ def _transpose(call: _Call) -> Array:
 
 
 def _concat(call: _Call) -> Array:
-    width = max(operand.itemsize for operand in call.given)
-    _bound((sum(operand.size for operand in call.given),), width)
-    return np.concatenate(call.given, axis=call.axis(0))
+    itemsize = max(operand.itemsize for operand in call.tensors)
+    _bound((sum(operand.size for operand in call.tensors),), itemsize)
+    return np.concatenate(call.tensors, axis=call.axis(0))
 
 
 def _slice(call: _Call) -> Array:
     """Starts, ends, axes and steps as attributes or as inputs."""
-    arguments = [operand.ravel().tolist() for operand in call.given[1:]]
+    arguments = [operand.ravel().tolist() for operand in call.tensors[1:]]
     names = ("starts", "ends", "axes", "steps")[len(arguments) :]
     arguments += [call.attribute(name, []) for name in names]
     starts, ends, axes, steps = arguments
-    bounds = [slice(None)] * call.x.ndim
+    slices = [slice(None)] * call.x.ndim
     axes, steps = axes or list(range(len(starts))), steps or [1] * len(starts)
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        bounds[axis] = slice(start, None if step < 0 and end < -call.x.shape[axis] else end, step)
-    return call.x[tuple(bounds)]
+        slices[axis] = slice(start, None if step < 0 and end < -call.x.shape[axis] else end, step)
+    return call.x[tuple(slices)]
 
 
-def _picked(x: Array, indices: Array, axis: int) -> Array:
+def _take(x: Array, indices: Array, axis: int) -> Array:
     _bound((*x.shape[:axis], *indices.shape, *x.shape[axis + 1 :]), x.itemsize)
     return np.take(x, indices.astype(np.int64), axis=axis)
 
 
-def _features(call: _Call) -> Array:
+def _feature_extractor(call: _Call) -> Array:
     """Columns of the last axis, at flat indices; a vector counts as one row."""
     x = call.x if call.x.ndim > 1 else call.x.reshape(1, -1)
-    return _picked(x, call.given[1].ravel(), x.ndim - 1)
+    return _take(x, call.tensors[1].ravel(), x.ndim - 1)
 
 
 def _reduce(function: Callable[..., Any]) -> Callable[[_Call], Array]:
@@ -224,34 +226,36 @@ def _reduce(function: Callable[..., Any]) -> Callable[[_Call], Array]:
         axes = call.axes()
         if not axes and call.attribute("noop_with_empty_axes", 0):
             return call.x
-        keep = bool(call.attribute("keepdims", 1))
-        return np.asarray(function(call.x, axis=axes or None, keepdims=keep))
+        keepdims = bool(call.attribute("keepdims", 1))
+        return np.asarray(function(call.x, axis=axes or None, keepdims=keepdims))
 
     return run
 
 
 def _log_sum_exp(x: Array, **options: Any) -> Array:
-    highest = x.max(axis=options["axis"], keepdims=True)
-    total = np.exp(x - highest).sum(**options)
-    return np.asarray(np.log(total) + (highest if options["keepdims"] else highest.max(**options)))
+    maximum = x.max(axis=options["axis"], keepdims=True)
+    total = np.exp(x - maximum).sum(**options)
+    return np.asarray(np.log(total) + (maximum if options["keepdims"] else maximum.max(**options)))
 
 
 def _arg_extreme(call: _Call) -> Array:
     axis, x = call.axis(0), call.x if call.node.op == "ArgMax" else -call.x
-    places = x.argmax(axis)
+    indices = x.argmax(axis)
     if call.attribute("select_last_index", 0):
-        places = x.shape[axis] - 1 - np.flip(x, axis).argmax(axis)
-    return np.expand_dims(places, axis) if call.attribute("keepdims", 1) else np.asarray(places)
+        indices = x.shape[axis] - 1 - np.flip(x, axis).argmax(axis)
+    return np.expand_dims(indices, axis) if call.attribute("keepdims", 1) else np.asarray(indices)
 
 
 def _top_k(call: _Call) -> list[Array]:
     axis = call.axis(-1)
-    count = int(call.given[1].ravel()[0]) if len(call.given) > 1 else int(call.attribute("k", 1))
+    count = (
+        int(call.tensors[1].ravel()[0]) if len(call.tensors) > 1 else int(call.attribute("k", 1))
+    )
     if not 0 < count <= call.x.shape[axis]:
         raise ValueError(f"{count} of {call.x.shape[axis]} elements")
     keys = -call.x if call.attribute("largest", 1) else call.x
-    order = np.take(np.argsort(keys, axis=axis, kind="stable"), range(count), axis=axis)
-    return [np.take_along_axis(call.x, order, axis=axis), order]
+    indices = np.take(np.argsort(keys, axis=axis, kind="stable"), range(count), axis=axis)
+    return [np.take_along_axis(call.x, indices, axis=axis), indices]
 
 
 def _normalizer(call: _Call) -> Array:
@@ -281,40 +285,46 @@ def _coupling(call: _Call) -> Array:
     if call.x.ndim != 2 or not a.size == b.size == pairs == classes * (classes - 1) // 2:
         raise ValueError(f"{a.size} and {b.size} numbers for {list(call.x.shape)} decision values")
     _bound((len(call.x), classes, classes))
-    chances = np.clip(sigmoid(-(call.x * a + b)), 1e-7, 1 - 1e-7)
-    beats = np.zeros((len(chances), classes, classes))
+    probabilities = np.clip(sigmoid(-(call.x * a + b)), 1e-7, 1 - 1e-7)
+    pairwise = np.zeros((len(probabilities), classes, classes))
     first, second = np.triu_indices(classes, 1)
-    beats[:, first, second], beats[:, second, first] = chances, 1 - chances
-    return _coupled(beats)
+    pairwise[:, first, second], pairwise[:, second, first] = probabilities, 1 - probabilities
+    return _couple(pairwise)
 
 
-def _coupled(beats: Array) -> Array:
-    """The probabilities of each row that fit those of pairs: `beats[row, i, j]` is that i is right
-    and not j. Rows end one by one, and leave the computation."""
-    rows, classes, _ = beats.shape
-    form = -beats * beats.swapaxes(1, 2)
-    np.einsum("rii->ri", form)[:] = (beats**2).sum(axis=1)
-    chances = np.full((rows, classes), 1 / classes)
-    coupled, left = chances.copy(), np.arange(rows)
+def _couple(pairwise: Array) -> Array:
+    """The probabilities of each row that fit those of pairs: `pairwise[row, i, j]` is that i is
+    right and not j. Rows end one by one, and leave the computation."""
+    rows, classes, _ = pairwise.shape
+    quadratic = -pairwise * pairwise.swapaxes(1, 2)
+    np.einsum("rii->ri", quadratic)[:] = (pairwise**2).sum(axis=1)
+    probabilities = np.full((rows, classes), 1 / classes)
+    results, active = probabilities.copy(), np.arange(rows)
     for _ in range(max(100, classes)):
-        slope = np.einsum("rij,rj->ri", form, chances)
-        value = (chances * slope).sum(axis=1)
-        goes_on = np.abs(slope - value[:, None]).max(axis=1) >= 0.005 / classes
-        coupled[left] = chances
-        if not goes_on.all():
-            left, form, chances = left[goes_on], form[goes_on], chances[goes_on]
-            slope, value = slope[goes_on], value[goes_on]
-        if not left.size:
-            return coupled
+        gradient = np.einsum("rij,rj->ri", quadratic, probabilities)
+        objective = (probabilities * gradient).sum(axis=1)
+        is_active = np.abs(gradient - objective[:, None]).max(axis=1) >= 0.005 / classes
+        results[active] = probabilities
+        if not is_active.all():
+            active, quadratic, probabilities = (
+                active[is_active],
+                quadratic[is_active],
+                probabilities[is_active],
+            )
+            gradient, objective = gradient[is_active], objective[is_active]
+        if not active.size:
+            return results
         for i in range(classes):
-            diagonal = form[:, i, i]
-            more = (value - slope[:, i]) / diagonal
-            chances[:, i] += more
-            value = (value + more * (more * diagonal + 2 * slope[:, i])) / (1 + more) ** 2
-            slope = (slope + more[:, None] * form[:, i]) / (1 + more)[:, None]
-            chances /= (1 + more)[:, None]
-    coupled[left] = chances
-    return coupled
+            diagonal = quadratic[:, i, i]
+            step = (objective - gradient[:, i]) / diagonal
+            probabilities[:, i] += step
+            objective = (objective + step * (step * diagonal + 2 * gradient[:, i])) / (
+                1 + step
+            ) ** 2
+            gradient = (gradient + step[:, None] * quadratic[:, i]) / (1 + step)[:, None]
+            probabilities /= (1 + step)[:, None]
+    results[active] = probabilities
+    return results
 
 
 def _probit(x: Array) -> Array:
@@ -325,33 +335,33 @@ def _probit(x: Array) -> Array:
     return np.asarray(np.sqrt(2) * np.sign(y) * np.sqrt(np.sqrt(half**2 - log / 0.147) - half))
 
 
-_KEYED = {"strings": np.str_, "int64s": np.int64, "floats": np.float64, "tensor": None}
+_TABLE_DTYPES = {"strings": np.str_, "int64s": np.int64, "floats": np.float64, "tensor": None}
 
 
 def _label_encoder(call: _Call) -> Array:
     """Each element's value in a table, or the default."""
     keys = _table(call, "keys")
     values = _table(call, "values")
-    missing = {"U": "_Unused", "i": -1, "f": 0.0}[values.dtype.kind]
+    default = {"U": "_Unused", "i": -1, "f": 0.0}[values.dtype.kind]
     for name in ("default_string", "default_int64", "default_float"):
         value = call.attribute(name, None)
         if value is not None and (values.dtype.kind == "U") == isinstance(value, str):
-            missing = value
-    longest = np.array(missing).itemsize
-    _bound(call.x.shape, max(values.itemsize, longest))
+            default = value
+    default_itemsize = np.array(default).itemsize
+    _bound(call.x.shape, max(values.itemsize, default_itemsize))
     table = dict(zip(keys.tolist(), values.tolist(), strict=True))
-    entries = [table.get(entry, missing) for entry in call.x.ravel().tolist()]
-    kind = np.str_ if values.dtype.kind == "U" else values.dtype
-    return np.array(entries, dtype=kind).reshape(call.x.shape)
+    entries = [table.get(entry, default) for entry in call.x.ravel().tolist()]
+    dtype = np.str_ if values.dtype.kind == "U" else values.dtype
+    return np.array(entries, dtype=dtype).reshape(call.x.shape)
 
 
 def _table(call: _Call, column: str) -> Array:
-    for suffix, kind in _KEYED.items():
+    for suffix, dtype in _TABLE_DTYPES.items():
         value = call.attribute(f"{column}_{suffix}", None)
         if value is not None:
             entries = value if isinstance(value, list) else [value]
-            texts = kind is np.str_ or any(isinstance(entry, str) for entry in entries)
-            return text_array(entries) if texts else np.array(value, dtype=kind)
+            are_texts = dtype is np.str_ or any(isinstance(entry, str) for entry in entries)
+            return text_array(entries) if are_texts else np.array(value, dtype=dtype)
     raise ValueError(f"it has no {column}")
 
 
@@ -361,52 +371,56 @@ def _one_hot_encoder(call: _Call) -> Array:
     Raises `ValueError` on an element that is none of them where the model has no row of zeros.
     """
     x, texts = call.x, call.attribute("cats_strings", None)
-    whole = call.attribute("cats_int64s", [])
-    categories = text_array(texts) if texts else np.array(whole, np.int64)
+    integers = call.attribute("cats_int64s", [])
+    categories = text_array(texts) if texts else np.array(integers, np.int64)
     _bound((*x.shape, len(categories)))
     entries = x if x.dtype.kind == "U" or texts else x.astype(np.int64)
-    hot = entries[..., None] == categories
-    if not call.attribute("zeros", 1) and not hot.any(axis=-1).all():
-        strange = entries[~hot.any(axis=-1)].ravel()[0]
-        raise ValueError(f"{strange.item()!r} is none of its categories")
-    return np.asarray(hot, np.float64)
+    one_hot = entries[..., None] == categories
+    if not call.attribute("zeros", 1) and not one_hot.any(axis=-1).all():
+        unknown = entries[~one_hot.any(axis=-1)].ravel()[0]
+        raise ValueError(f"{unknown.item()!r} is none of its categories")
+    return np.asarray(one_hot, np.float64)
 
 
-def _features_together(call: _Call) -> Array:
+def _feature_vectorizer(call: _Call) -> Array:
     """Columns of all operands, one after the other, as reals."""
-    _bound((sum(operand.size for operand in call.given),))
-    rows = [x if x.ndim > 1 else x.reshape(1, -1) for x in call.given]
+    _bound((sum(operand.size for operand in call.tensors),))
+    rows = [x if x.ndim > 1 else x.reshape(1, -1) for x in call.tensors]
     return np.concatenate(rows, axis=1).astype(np.float64)
 
 
 def _clip(call: _Call) -> Array:
     """Bounds as inputs, each of which may be left out, or as attributes."""
     low, high = (
-        call.operands[at] if len(call.operands) > at else call.attribute(name, None)
-        for at, name in ((1, "min"), (2, "max"))
+        call.operands[index] if len(call.operands) > index else call.attribute(name, None)
+        for index, name in ((1, "min"), (2, "max"))
     )
-    ends = [np.asarray(end).shape for end in (low, high) if end is not None]
-    _bound(np.broadcast_shapes(call.x.shape, *ends))
+    bound_shapes = [np.asarray(bound).shape for bound in (low, high) if bound is not None]
+    _bound(np.broadcast_shapes(call.x.shape, *bound_shapes))
     return np.asarray(np.clip(call.x, low, high)) if low is not None or high is not None else call.x
 
 
 def _split(call: _Call) -> list[Array]:
     """Parts of given sizes, or else as equal as can be, the last one the smallest."""
-    sizes = call.given[1].ravel().tolist() if len(call.given) > 1 else call.attribute("split", [])
-    axis, parts = call.axis(0), len(call.node.outputs)
+    sizes = (
+        call.tensors[1].ravel().tolist() if len(call.tensors) > 1 else call.attribute("split", [])
+    )
+    axis, part_count = call.axis(0), len(call.node.outputs)
     length = call.x.shape[axis]
     if not sizes:
-        part_size = -(-length // parts)
-        sizes = [min(part_size, length - i * part_size) for i in range(parts)]
-    if sum(sizes) != length or min(sizes) < 0 or len(sizes) != parts:
+        part_size = -(-length // part_count)
+        sizes = [min(part_size, length - i * part_size) for i in range(part_count)]
+    if sum(sizes) != length or min(sizes) < 0 or len(sizes) != part_count:
         raise ValueError(f"parts of {list(sizes)} do not fit {length}")
     return np.split(call.x, np.cumsum(sizes)[:-1].tolist(), axis=axis)
 
 
 def _zip_map(call: _Call) -> Array:
     """A map for each row, by its labels in order, as ONNX Runtime has it."""
-    texts, numbers = (call.attribute(f"classlabels_{k}", None) for k in ("strings", "int64s"))
-    labels = texts or numbers
+    texts, integers = (
+        call.attribute(f"classlabels_{suffix}", None) for suffix in ("strings", "int64s")
+    )
+    labels = texts or integers
     rows = call.x.reshape(1, -1) if call.x.ndim == 1 else call.x
     if not labels or rows.ndim != 2 or rows.shape[1] != len(labels):
         raise ValueError(f"its labels do not fit {list(call.x.shape)}")
@@ -450,8 +464,8 @@ _OPERATORS: dict[str, Callable[[_Call], Array | list[Array]]] = {
     "Transpose": _transpose,
     "Concat": _concat,
     "Slice": _slice,
-    "Gather": lambda call: _picked(call.x, call.given[1], call.axis(0)),
-    "ArrayFeatureExtractor": _features,
+    "Gather": lambda call: _take(call.x, call.tensors[1], call.axis(0)),
+    "ArrayFeatureExtractor": _feature_extractor,
     "ReduceSum": _reduce(np.sum),
     "ReduceMean": _reduce(np.mean),
     "ReduceMax": _reduce(np.max),
@@ -470,7 +484,7 @@ _OPERATORS: dict[str, Callable[[_Call], Array | list[Array]]] = {
     "Sqrt": _elementwise(np.sqrt),
     "Where": _elementwise(np.where),
     "Split": _split,
-    "FeatureVectorizer": _features_together,
+    "FeatureVectorizer": _feature_vectorizer,
     "Imputer": _imputer,
     "OneHotEncoder": _one_hot_encoder,
     "Scaler": _scaler,

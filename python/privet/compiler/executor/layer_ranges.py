@@ -64,9 +64,11 @@ class Ranges:
     ) -> None:
         self._graph: Graph = integer_graph(program, weights)
         self._program = program
-        ring = program.ring_bits
+        ring_bits = program.ring_bits
         self._widths = (
-            ring_widths(self._graph, ring) if narrow else dict.fromkeys(self._graph.values, ring)
+            ring_widths(self._graph, ring_bits)
+            if narrow
+            else dict.fromkeys(self._graph.values, ring_bits)
         )
         bounds = self._bounds(Fraction(1))
         producers = self._graph.producers()
@@ -96,12 +98,12 @@ class Ranges:
     def bits_needed(self) -> int | None:
         """The ring that no value leaves with this placement of truncations; None if there is no
         bound."""
-        ring, bits = self._program.ring_bits, 0
+        ring_bits, bits = self._program.ring_bits, 0
         for layer in self.layers:
             if layer.sound is None:
                 return None
-            less = ring - layer.ring_bits
-            bits = max(bits, layer.sound.bit_length() + GUARD_BITS + less)
+            dropped_bits = ring_bits - layer.ring_bits
+            bits = max(bits, layer.sound.bit_length() + GUARD_BITS + dropped_bits)
         return bits
 
     @property
@@ -112,50 +114,50 @@ class Ranges:
     @property
     def bits_beyond_narrow(self) -> int:
         """Bits that the rings of truncated values lack for a sound program."""
-        lacking = [
+        missing_bits = [
             layer.sound.bit_length() + GUARD_BITS - layer.ring_bits
             for layer in self.layers
             if layer.sound is not None and layer.ring_bits < self._program.ring_bits
         ]
-        return max(lacking, default=0)
+        return max(missing_bits, default=0)
 
     def check(self) -> None:
         """Raises `OverflowRisk`, which names the first layer whose values may leave their ring."""
         layer = next((layer for layer in self.layers if not layer.is_sound), None)
         if layer is None:
             return
-        ways = [*self.ways, "without --sound, on calibration inputs like the real ones"]
-        instead = f"Compile {', or '.join(ways)}"
+        options = [*self.ways, "without --sound, on calibration inputs like the real ones"]
+        advice = f"Compile {', or '.join(options)}"
         unit = 2.0**-layer.scale
-        most = float("inf") if layer.sound is None else layer.sound * unit
+        magnitude = float("inf") if layer.sound is None else layer.sound * unit
         if not layer.is_tabulated:
             raise OverflowRisk(
                 f"layer {layer.name} ({layer.operator}) is not sound: some input within its bound "
                 "could bring its argument beyond the function's table, which goes as far as "
-                f"calibration inputs did, with their margin. {instead}",
+                f"calibration inputs did, with their margin. {advice}",
                 layer=layer.name,
-                magnitude=most,
+                magnitude=magnitude,
                 bits_needed=RING_BITS[-1] + 1,
             )
         raise OverflowRisk(
             f"layer {layer.name} ({layer.operator}) is not sound: some input within its bound "
-            f"could bring values to {most:.4g}, and their ring of {layer.ring_bits} bits holds "
-            f"{layer.holds * unit:.4g}. {instead}",
+            f"could bring values to {magnitude:.4g}, and their ring of {layer.ring_bits} bits "
+            f"holds {layer.holds * unit:.4g}. {advice}",
             layer=layer.name,
-            magnitude=most,
+            magnitude=magnitude,
             bits_needed=self.bits_needed or RING_BITS[-1] + 1,
         )
 
     @property
     def ways(self) -> list[str]:
         """How to compile a sound program instead."""
-        ways = []
+        options = []
         if self.sound_bits is not None and self.sound_bits <= WIDEST:
-            ways.append(f"with --bits {self.sound_bits}")
+            options.append(f"with --bits {self.sound_bits}")
         if share := self.safe_share():
             largest = max(entry.magnitude for entry in self._program.inputs) * float(share)
-            ways.append(f"for inputs of magnitude up to {largest:.3g}")
-        return ways
+            options.append(f"for inputs of magnitude up to {largest:.3g}")
+        return options
 
     def safe_share(self) -> Fraction:
         """The share of the public bound up to which inputs are safe; 0 if it is below `2^-32`."""

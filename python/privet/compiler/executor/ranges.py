@@ -63,7 +63,7 @@ def calibration_batches(
         if not len(calibration):
             raise InputError("calibration is empty: give at least one sample, or none at all")
         for sample in calibration:
-            yield _sample(graph, sample)
+            yield _encode_sample(graph, sample)
         return
     generator = np.random.default_rng(RANDOM_SEED)
     for _ in range(RANDOM_SAMPLES):
@@ -71,7 +71,7 @@ def calibration_batches(
     if input_range is not None:
         for bound in input_range:
             yield [
-                _encoded(graph, entry, np.zeros(graph.input_shape(entry)))
+                _encode(graph, entry, np.zeros(graph.input_shape(entry)))
                 if entry.one_hot
                 else np.full(graph.values[entry.value].shape, bound, np.float32)
                 for entry in graph.inputs
@@ -86,7 +86,7 @@ def _random_batch(
         shape = graph.values[entry.value].shape
         if entry.one_hot:
             ids = generator.integers(0, shape[-1], shape[:-1])
-            batch.append(_encoded(graph, entry, ids))
+            batch.append(_encode(graph, entry, ids))
         elif input_range is None and entry.whole:
             # Masks and flags; other whole numbers take calibration inputs, or a range.
             batch.append(generator.integers(0, 2, shape).astype(np.float32))
@@ -104,20 +104,20 @@ def _session_batches(
         generator = np.random.default_rng(RANDOM_SEED)
         for _ in range(RANDOM_SAMPLES):
             batches = [_random_batch(graph, generator, input_range) for _ in range(RANDOM_STEPS)]
-            yield from _steps(graph, batches)
+            yield from _reported_steps(graph, batches)
     for sample in calibration or ():
-        arrays = _named([entry.name for entry in graph.given], sample)
+        arrays = _arrays_by_input([entry.name for entry in graph.given], sample)
         lengths = {len(array) if array.ndim else 0 for array in arrays.values()}
         if len(lengths) != 1 or lengths == {0}:
             raise InputError("a calibration session needs as many steps of every input, at least 1")
         session = [
-            _sample(graph, {name: array[step] for name, array in arrays.items()})
+            _encode_sample(graph, {name: array[step] for name, array in arrays.items()})
             for step in range(*lengths)
         ]
-        yield from _steps(graph, session)
+        yield from _reported_steps(graph, session)
 
 
-def _steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterator[list[Array]]:
+def _reported_steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterator[list[Array]]:
     """Some inferences of a session, the last one among them: inputs in the graph's order."""
     reported = set(np.linspace(len(session) - 1, 0, STEPS_REPORTED).round().astype(int).tolist())
     names = {entry.name: entry.state for entry in graph.inputs if entry.state is not None}
@@ -127,15 +127,16 @@ def _steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterator[list[Ar
         if entry.state is not None
     }
     for step, inputs in enumerate(session):
-        left = iter(inputs)
+        remaining_inputs = iter(inputs)
         batch = [
-            state[entry.name] if entry.state is not None else next(left) for entry in graph.inputs
+            state[entry.name] if entry.state is not None else next(remaining_inputs)
+            for entry in graph.inputs
         ]
         if step in reported:
             yield batch
-        ends = run(graph, batch, lambda *_: None)
-        after = {output.name: end for output, end in zip(graph.outputs, ends, strict=True)}
-        state = {name: after[output] for name, output in names.items()}
+        results = run(graph, batch, lambda *_: None)
+        outputs = {output.name: array for output, array in zip(graph.outputs, results, strict=True)}
+        state = {name: outputs[output] for name, output in names.items()}
 
 
 def front_samples(
@@ -147,7 +148,7 @@ def front_samples(
     names = list(shapes)
     samples: list[Mapping[str, Array]] = []
     for sample in calibration or ():
-        arrays = _named(names, sample)
+        arrays = _arrays_by_input(names, sample)
         samples.append(
             {name: with_sample_axis(array, shapes[name]) for name, array in arrays.items()}
         )
@@ -163,7 +164,7 @@ def front_samples(
 def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[float, float]]:
     """The smallest and the largest element of every value over all batches. Raises `InvalidModel`
     if a value is not finite."""
-    ends = dict.fromkeys(graph.values, (math.inf, -math.inf))
+    extremes = dict.fromkeys(graph.values, (math.inf, -math.inf))
     missing = may_be_missing(graph)
 
     def observe(id: int, array: Array) -> None:
@@ -176,15 +177,15 @@ def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[flo
                 "calibration inputs: check the weights and the samples; where minus infinity masks "
                 "scores, take a number such as -10000"
             )
-        ends[id] = min(ends[id][0], low), max(ends[id][1], high)
+        extremes[id] = min(extremes[id][0], low), max(extremes[id][1], high)
 
     for batch in batches:
         run(graph, batch, observe)
-    return ends
+    return extremes
 
 
-def _sample(graph: Graph, sample: Sample) -> list[Array]:
-    arrays = _named([entry.name for entry in graph.given], sample)
+def _encode_sample(graph: Graph, sample: Sample) -> list[Array]:
+    arrays = _arrays_by_input([entry.name for entry in graph.given], sample)
     batch, missing = [], may_be_missing(graph)
     for entry in graph.given:
         shape = graph.input_shape(entry)
@@ -204,11 +205,11 @@ def _sample(graph: Graph, sample: Sample) -> list[Array]:
                 f"the calibration of {entry.name} has a sample of shape {list(array.shape)}, not "
                 f"{list(shape)}: stack such samples along a new first axis"
             )
-        batch.append(_encoded(graph, entry, array))
+        batch.append(_encode(graph, entry, array))
     return batch
 
 
-def _named(names: Sequence[str], sample: Sample) -> dict[str, Array]:
+def _arrays_by_input(names: Sequence[str], sample: Sample) -> dict[str, Array]:
     """The arrays of a sample by the names of the inputs, and in their order."""
     if not isinstance(sample, Mapping):
         if len(names) != 1:
@@ -218,7 +219,7 @@ def _named(names: Sequence[str], sample: Sample) -> dict[str, Array]:
     return {name: np.asarray(sample[key]) for name, key in zip(names, keys, strict=True)}
 
 
-def _encoded(graph: Graph, entry: Input, array: Array) -> Array:
+def _encode(graph: Graph, entry: Input, array: Array) -> Array:
     """What an input's value holds, in floating point."""
     if entry.one_hot:
         count = graph.values[entry.value].shape[-1]

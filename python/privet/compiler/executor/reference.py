@@ -51,8 +51,8 @@ def trial_inputs(
         kinds = {entry.name: entry.type.tensor_type.elem_type for entry in model.graph.input}
         for entry in program.inputs:
             if kinds[entry.name] in WHOLE and not entry.one_hot:
-                drawn = inputs[entry.name].astype(np.float64)
-                inputs[entry.name] = (drawn > 0).astype(np.float64)
+                reals = inputs[entry.name].astype(np.float64)
+                inputs[entry.name] = (reals > 0).astype(np.float64)
     return as_declared(model, inputs)
 
 
@@ -62,10 +62,10 @@ def run_plaintext(
     """ONNX Runtime's outputs by name, on the CPU; several samples' are joined along axis 0. Raises
     as `run_each`."""
     runs = run_each(model, samples, outputs)
-    joined = (
+    arrays = (
         runs[0] if len(runs) == 1 else [np.concatenate(parts) for parts in zip(*runs, strict=True)]
     )
-    return dict(zip(outputs, joined, strict=True))
+    return dict(zip(outputs, arrays, strict=True))
 
 
 def run_each(
@@ -106,16 +106,18 @@ def _run(
     types = {entry.name: entry.type for entry in session.get_inputs()}
     runs = []
     for inputs in samples:
-        feeds = {name: _typed(name, array, types[name]) for name, array in inputs.items()}
+        feeds = {name: _as_type(name, array, types[name]) for name, array in inputs.items()}
         runs.append([_as_array(result) for result in session.run(list(outputs), feeds)])
     return runs
 
 
-def _typed(name: str, array: Array, kind: str) -> Array:
-    typed = array.astype(_DTYPES.get(kind, np.float32))
-    if typed.dtype.kind in "iu" and (typed != array).any():
-        raise InputError(f"input {name} takes whole numbers ({typed.dtype}), and others were given")
-    return typed
+def _as_type(name: str, array: Array, onnx_type: str) -> Array:
+    tensor = array.astype(_DTYPES.get(onnx_type, np.float32))
+    if tensor.dtype.kind in "iu" and (tensor != array).any():
+        raise InputError(
+            f"input {name} takes whole numbers ({tensor.dtype}), and others were given"
+        )
+    return tensor
 
 
 def _as_array(result: Any) -> Array:
@@ -162,8 +164,8 @@ def draw_given(
     if entry.kind == "real":
         sample = rng.standard_normal(entry.shape)
         return sample if input_range is None else rng.uniform(*input_range, entry.shape)
-    text = entry.kind == "text"
-    fitting = [
-        example for example in front.examples(entry.name) if isinstance(example, str) == text
+    is_text = entry.kind == "text"
+    examples = [
+        example for example in front.examples(entry.name) if isinstance(example, str) == is_text
     ]
-    return rng.choice(np.array(fitting or ([""] if text else [0, 1])), entry.shape)
+    return rng.choice(np.array(examples or ([""] if is_text else [0, 1])), entry.shape)

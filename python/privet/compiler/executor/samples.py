@@ -75,8 +75,8 @@ def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
     shapes = [entry.shape for entry in program.given]
     inputs_by_name = by_name(program, inputs)
     arrays = list(inputs_by_name.values())
-    fits = all(array.shape == shape for array, shape in zip(arrays, shapes, strict=True))
-    if fits or not is_stacked(program) or any(array.ndim == 0 for array in arrays):
+    is_single = all(array.shape == shape for array, shape in zip(arrays, shapes, strict=True))
+    if is_single or not is_stacked(program) or any(array.ndim == 0 for array in arrays):
         return [inputs_by_name]
     counts = {len(array) for array in arrays}
     if len(counts) != 1:
@@ -85,8 +85,8 @@ def portions(program: Program, inputs: Inputs) -> list[dict[str, Array]]:
     if count == 0:
         raise InputError("the inputs hold no samples")
     return [
-        {name: array[first : first + program.batch] for name, array in inputs_by_name.items()}
-        for first in range(0, count, program.batch)
+        {name: array[start : start + program.batch] for name, array in inputs_by_name.items()}
+        for start in range(0, count, program.batch)
     ]
 
 

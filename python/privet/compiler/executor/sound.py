@@ -38,31 +38,34 @@ def sound_bounds(graph: Graph, inputs: Mapping[int, int], ring_bits: int) -> Bou
     arguments: dict[int, tuple[int, int]] = {}
 
     def compute(node: Node, operands: list[Interval | None]) -> Interval | None:
-        at = graph.context(node, ring_bits)
+        context = graph.context(node, ring_bits)
         intervals = [operand for operand in operands if operand is not None]
         if len(intervals) < len(operands):
-            bound = node.operation.interval_of_any(at)
+            interval = node.operation.interval_of_any(context)
         else:
-            bound = node.operation.interval(intervals, at)
+            interval = node.operation.interval(intervals, context)
             if isinstance(node.operation, Piecewise):
                 (x,) = node.inputs
                 readers[x].append(node)
                 arguments[x] = int(intervals[0].low.min()), int(intervals[0].high.max())
-        if bound is not None and bound.largest >= BEYOND:
-            bound = None
-        bounds[node.output] = None if bound is None else bound.largest
-        return bound
+        if interval is not None and interval.largest >= BEYOND:
+            interval = None
+        bounds[node.output] = None if interval is None else interval.largest
+        return interval
 
     interval_of: dict[int, Interval | None] = {
-        id: Interval.of(-most, most, len(graph.values[id].shape)) for id, most in inputs.items()
+        id: Interval.of(-magnitude, magnitude, len(graph.values[id].shape))
+        for id, magnitude in inputs.items()
     }
     graph.evaluate(interval_of, compute)
-    beyond = {id for x, nodes in readers.items() for id in _beyond(graph, nodes, arguments[x])}
+    beyond = {
+        id for x, nodes in readers.items() for id in _beyond_tables(graph, nodes, arguments[x])
+    }
     return Bounds(bounds, beyond)
 
 
-def _beyond(graph: Graph, nodes: Sequence[Node], argument: tuple[int, int]) -> Iterator[int]:
+def _beyond_tables(graph: Graph, nodes: Sequence[Node], argument: tuple[int, int]) -> Iterator[int]:
     """The results of functions of one value whose tables its integers from and to may leave."""
     tables = [node.operation for node in nodes if isinstance(node.operation, Piecewise)]
-    left = leaves_tables(tables, *argument, graph.context(nodes[0], 0))
-    yield from (node.output for node in nodes if node.operation in left)
+    exceeded = leaves_tables(tables, *argument, graph.context(nodes[0], 0))
+    yield from (node.output for node in nodes if node.operation in exceeded)

@@ -88,26 +88,28 @@ def candidates(
 ) -> Sequence[Widths]:
     """What to try, given what the user asks for: a ring, scales for all values, or that places of
     truncations tell nothing of measured values, with which nothing else may, either."""
-    values = USUAL.scale if scale is None else scale
-    weights = values if weight_scale is None else weight_scale
+    fraction_bits = USUAL.scale if scale is None else scale
+    weight_fraction_bits = fraction_bits if weight_scale is None else weight_scale
     if headroom is not None:
-        return [Widths(USUAL.bits if bits is None else bits, values, weights)]
+        return [Widths(USUAL.bits if bits is None else bits, fraction_bits, weight_fraction_bits)]
     if scale is not None or weight_scale is not None:
         rings = [bits] if bits is not None else sorted({widths.bits for widths in CHOSEN})
-        return [Widths(ring, values, weights) for ring in rings]
+        return [Widths(ring, fraction_bits, weight_fraction_bits) for ring in rings]
     if bits is None:
         return CHOSEN
-    within = [Widths(bits, widths.scale, widths.weight_scale, widths.each) for widths in CANDIDATES]
+    resized = [
+        Widths(bits, widths.scale, widths.weight_scale, widths.each) for widths in CANDIDATES
+    ]
     return [
         widths
-        for widths in within
+        for widths in resized
         if widths == Widths(bits, 12, 12) or widths.scale + widths.weight_scale <= bits
     ]
 
 
-def wider(bits: int | None, tried: Sequence[Widths]) -> Sequence[Widths]:
+def wider(bits: int | None, trial_widths: Sequence[Widths]) -> Sequence[Widths]:
     """What a user may be told to ask for, if nothing that was tried holds a model."""
-    if bits is not None or tried is not CHOSEN:
+    if bits is not None or trial_widths is not CHOSEN:
         return []
     return candidates(CANDIDATES[-1].bits, None, None, None)
 
@@ -193,8 +195,8 @@ def elements(graph: Graph) -> int:
 
 
 def measure_accuracy(
-    placed: Graph,
-    integers: Graph,
+    real_graph: Graph,
+    integer_graph: Graph,
     samples: Sequence[Sequence[Array]],
     ring_bits: int,
     *,
@@ -204,81 +206,95 @@ def measure_accuracy(
     """Compares an integer graph with the real one that it was rounded from, value by value, on some
     of the samples; and outputs with those of the `original`, if functions were replaced there.
 
-    Nodes of the first two are the same, in the same order; `placed` has the scales.
+    Nodes of the first two are the same, in the same order; `real_graph` has the scales.
 
     Raises `OverflowRisk` if a value leaves the ring.
     """
-    reference = replace(placed, nodes=tuple(_exact(placed, node) for node in placed.nodes))
-    pairs = list(zip(placed.nodes, integers.nodes, strict=True))
+    reference = replace(
+        real_graph, nodes=tuple(_with_exact_function(real_graph, node) for node in real_graph.nodes)
+    )
+    pairs = list(zip(real_graph.nodes, integer_graph.nodes, strict=True))
     errors = {node.output: Errors() for node, _ in pairs}
-    ends, head_errors = [Errors() for _ in placed.outputs], dict[str, Errors]()
-    numbers = [_numbers(placed, output.value) for output in placed.outputs]
-    for batch in _some(samples, integers):
-        exact: dict[int, Array] = {}
-        fixed: dict[int, Array] = {}
+    output_errors, head_errors = [Errors() for _ in real_graph.outputs], dict[str, Errors]()
+    output_ids = [_compared_value(real_graph, output.value) for output in real_graph.outputs]
+    for batch in _select_samples(samples, integer_graph):
+        real_values: dict[int, Array] = {}
+        integer_values: dict[int, Array] = {}
         reals = [
             (places(array) if entry.order else array).astype(np.float64)
-            for entry, array in zip(placed.inputs, batch, strict=True)
+            for entry, array in zip(real_graph.inputs, batch, strict=True)
         ]
         inputs = [
-            np.rint(np.ldexp(array, _scale(integers, integer_input.value))).astype(np.int64)
-            for integer_input, array in zip(integers.inputs, reals, strict=True)
+            np.rint(np.ldexp(array, _scale(integer_graph, integer_input.value))).astype(np.int64)
+            for integer_input, array in zip(integer_graph.inputs, reals, strict=True)
         ]
-        run_integers(integers, inputs, ring_bits, fixed.__setitem__)
-        real.run(reference, reals, exact.__setitem__)
-        values_of = {
+        run_integers(integer_graph, inputs, ring_bits, integer_values.__setitem__)
+        real.run(reference, reals, real_values.__setitem__)
+        fixed_values = {
             node.output: np.ldexp(
-                fixed[integer.output].astype(np.float64), -_scale(integers, integer.output)
+                integer_values[integer.output].astype(np.float64),
+                -_scale(integer_graph, integer.output),
             )
             for node, integer in pairs
         }
         for id, error in errors.items():
-            error.add(values_of[id], exact[id])
-        expected = exact
+            error.add(fixed_values[id], real_values[id])
+        expected_values = real_values
         if original is not None:
-            expected = {}
-            plain = [array.astype(np.float64) for array in batch]
-            real.run(original, plain, expected.__setitem__)
-        true = original or placed
-        for at, error, entry in zip(numbers, ends, true.outputs, strict=True):
-            if at in values_of:
-                error.add(values_of[at], expected[_numbers(true, entry.value)])
-        if any(output.value not in values_of for output in placed.outputs):
+            expected_values = {}
+            original_inputs = [array.astype(np.float64) for array in batch]
+            real.run(original, original_inputs, expected_values.__setitem__)
+        expected_graph = original or real_graph
+        for output_id, error, entry in zip(
+            output_ids, output_errors, expected_graph.outputs, strict=True
+        ):
+            if output_id in fixed_values:
+                error.add(
+                    fixed_values[output_id],
+                    expected_values[_compared_value(expected_graph, entry.value)],
+                )
+        if any(output.value not in fixed_values for output in real_graph.outputs):
             continue  # an input as it is
-        gotten = [
+        head_outputs = [
             head(
                 {
-                    output.name: _revealed(values[graph_output.value], _scale(placed, output.value))
-                    for output, graph_output in zip(placed.outputs, graph.outputs, strict=True)
+                    output.name: _as_head_input(
+                        values[graph_output.value], _scale(real_graph, output.value)
+                    )
+                    for output, graph_output in zip(real_graph.outputs, graph.outputs, strict=True)
                 }
             )
-            for graph, values in ((placed, values_of), (true, expected))
+            for graph, values in ((real_graph, fixed_values), (expected_graph, expected_values))
         ]
-        for name, array in gotten[1].items():
-            actual, other = as_tensor(gotten[0][name]), as_tensor(array)
-            if other.dtype.kind == "f":
-                head_errors.setdefault(name, Errors()).add(actual, other)
+        for name, array in head_outputs[1].items():
+            actual, target = as_tensor(head_outputs[0][name]), as_tensor(array)
+            if target.dtype.kind == "f":
+                head_errors.setdefault(name, Errors()).add(actual, target)
     layers = tuple(
         errors[node.output].layer(
-            node.name, type(node.operation).__name__, _scale(integers, integer.output)
+            node.name, type(node.operation).__name__, _scale(integer_graph, integer.output)
         )
         for node, integer in pairs
     )
     by_value = {node.output: layer for (node, _), layer in zip(pairs, layers, strict=True)}
     outputs = [
         replace(by_value[id], error=error.largest, spread=error.spread)
-        for id, error in zip(numbers, ends, strict=True)
+        for id, error in zip(output_ids, output_errors, strict=True)
         if id in by_value
     ]
-    behind = [head_error.layer(name, "head", 0) for name, head_error in head_errors.items()]
-    return Accuracy(layers, (*outputs, *behind))
+    head_layers = [head_error.layer(name, "head", 0) for name, head_error in head_errors.items()]
+    return Accuracy(layers, (*outputs, *head_layers))
 
 
-def _some(samples: Sequence[Sequence[Array]], graph: Graph) -> list[Sequence[Array]]:
+def _select_samples(samples: Sequence[Sequence[Array]], graph: Graph) -> list[Sequence[Array]]:
     """As many samples as are tried, from the first to the last at equal distances."""
-    work = sum(max(math.prod(value.shape), LEAST_ELEMENTS) for value in graph.values.values())
-    least = ROWS if all(len(graph.values[entry.value].shape) <= 2 for entry in graph.inputs) else 1
-    count = min(max(least, min(SAMPLES, ELEMENTS // work)), len(samples))
+    elements_per_sample = sum(
+        max(math.prod(value.shape), LEAST_ELEMENTS) for value in graph.values.values()
+    )
+    min_count = (
+        ROWS if all(len(graph.values[entry.value].shape) <= 2 for entry in graph.inputs) else 1
+    )
+    count = min(max(min_count, min(SAMPLES, ELEMENTS // elements_per_sample)), len(samples))
     return [samples[index * len(samples) // count] for index in range(count)]
 
 
@@ -288,11 +304,13 @@ class Errors:
     def __init__(self) -> None:
         self.largest, self.low, self.high = 0.0, math.inf, -math.inf
 
-    def add(self, actual: Array, wanted: Array) -> None:
+    def add(self, actual: Array, expected: Array) -> None:
         """Counts a tensor, and what is wanted in its place."""
-        self.largest = max(self.largest, float(np.abs(actual - wanted.reshape(actual.shape)).max()))
-        self.low = min(self.low, float(wanted.min()))
-        self.high = max(self.high, float(wanted.max()))
+        self.largest = max(
+            self.largest, float(np.abs(actual - expected.reshape(actual.shape)).max())
+        )
+        self.low = min(self.low, float(expected.min()))
+        self.high = max(self.high, float(expected.max()))
 
     @property
     def spread(self) -> float:
@@ -313,48 +331,51 @@ class Choice(Generic[Chosen]):
 
 
 def choose(
-    tried: Sequence[Widths],
+    trial_widths: Sequence[Widths],
     attempt: Callable[[Widths], Choice[Chosen]],
     *,
     trust_first: bool,
-    kept: float = TOLERANCE,
-    wider: Sequence[Widths] = (),
+    first_tolerance: float = TOLERANCE,
+    wider_trials: Sequence[Widths] = (),
 ) -> Chosen:
     """The first candidate that is accurate; `attempt` makes one. Of the first of all errors up to
-    `kept` are enough; with `trust_first` it counts as accurate if values have room in it.
+    `first_tolerance` are enough; with `trust_first` it counts as accurate if values have room in
+    it.
 
     If none is, the closest, provided that the first has room: what it refuses is never made worse
     than `KEPT`.
 
     Raises the first candidate's `OverflowRisk` if no other is accurate enough instead; it says if
-    one of `wider` is.
+    one of `wider_trials` is.
     """
     first_risk: OverflowRisk | None = None
     best: tuple[float, Chosen] | None = None
-    for index, widths in enumerate(tried):
+    for index, widths in enumerate(trial_widths):
         try:
             choice = attempt(widths)
-            if index == 0 and (trust_first or len(tried) == 1):
+            if index == 0 and (trust_first or len(trial_widths) == 1):
                 return choice.value
             error = choice.accuracy().relative
         except OverflowRisk as risk:
             first_risk = risk if index == 0 else first_risk
             continue
-        if error <= (TOLERANCE if index else kept):
+        if error <= (TOLERANCE if index else first_tolerance):
             return choice.value
         if best is None or error < best[0] / 2:
             best = error, choice.value
     if first_risk is not None and (best is None or best[0] > KEPT):
-        raise _with_advice(first_risk, wider, attempt)
+        raise _with_advice(first_risk, wider_trials, attempt)
     assert best is not None, "there is at least one candidate"
     return best[1]
 
 
 def _with_advice(
-    first_risk: OverflowRisk, wider: Sequence[Widths], attempt: Callable[[Widths], Choice[Chosen]]
+    first_risk: OverflowRisk,
+    wider_trials: Sequence[Widths],
+    attempt: Callable[[Widths], Choice[Chosen]],
 ) -> OverflowRisk:
     """The refusal, with the ring that a user may ask for where one holds the model."""
-    for widths in wider:
+    for widths in wider_trials:
         try:
             error = attempt(widths).accuracy().relative
         except OverflowRisk:
@@ -370,32 +391,32 @@ def _with_advice(
     return first_risk
 
 
-def _exact(graph: Graph, node: Node) -> Node:
+def _with_exact_function(graph: Graph, node: Node) -> Node:
     """The node, with the function itself in place of lines, which goes on beyond as they do."""
-    lines = node.operation
-    if not isinstance(lines, op.Piecewise):
+    table = node.operation
+    if not isinstance(table, op.Piecewise):
         return node
     unit = math.ldexp(1.0, -_scale(graph, node.inputs[0]))
-    raised = combine("relu", combine("shift", Function(), constant=-lines.low * unit))
-    top = ((1 << lines.bits) - 1) * unit
-    excess = combine("relu", combine("shift", raised, constant=-top))
-    within = combine("shift", combine("sub", raised, excess), constant=lines.low * unit)
-    function = lines.function.after(within)
-    if lines.rises:
+    above_low = combine("relu", combine("shift", Function(), constant=-table.low * unit))
+    top = ((1 << table.bits) - 1) * unit
+    excess = combine("relu", combine("shift", above_low, constant=-top))
+    clamped = combine("shift", combine("sub", above_low, excess), constant=table.low * unit)
+    function = table.function.after(clamped)
+    if table.rises:
         function = combine("add", function, excess)
     return replace(node, operation=op.Elementwise(function))
 
 
-def _numbers(graph: Graph, id: int) -> int:
+def _compared_value(graph: Graph, id: int) -> int:
     """The value itself; of places that ArgMax finds, the numbers that it compares."""
-    made_by, at = graph.producers(), id
-    while at in made_by and isinstance(made_by[at].operation, op.Reshape):
-        at = made_by[at].inputs[0]
-    node = made_by.get(at)
+    producers, value = graph.producers(), id
+    while value in producers and isinstance(producers[value].operation, op.Reshape):
+        value = producers[value].inputs[0]
+    node = producers.get(value)
     return node.inputs[0] if node and isinstance(node.operation, op.ArgMax) else id
 
 
-def _revealed(array: Array, scale: int) -> Array:
+def _as_head_input(array: Array, scale: int) -> Array:
     """An output as a head reads it: what has no fractional bits as integers."""
     return array if scale else np.rint(array).astype(np.int64)
 
