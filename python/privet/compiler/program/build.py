@@ -23,7 +23,7 @@ from privet.compiler.program.weights import Weights
 from privet.errors import InvalidProgram
 
 MAGNITUDE_BITS = 4
-LEFT = "left in "
+STATE_PREFIX = "left in "
 """What the outputs of a program's graph that are state are called, before the name of the state."""
 WEIGHT_BITS_STEP = 4
 """`weight_bits` is rounded up to a multiple of this, to say less about the weights."""
@@ -44,20 +44,20 @@ def build_program(
     operations = []
     largest = 0
     for position, node in enumerate(graph.nodes):
-        name, attributes, private = encode(node.operation, str(position))
+        name, attributes, private_tensors = encode(node.operation, str(position))
         if isinstance(node.operation, LINEAR):
             largest = max(largest, int(np.abs(node.operation.weight).max()))
-        tensors |= private
+        tensors |= private_tensors
         inputs = tuple(ids[id] for id in node.inputs)
         operations.append(ProgramOperation(name, node.name, inputs, ids[node.output], attributes))
     weights = Weights(tensors)
-    states = {entry.state for entry in graph.inputs}
-    steps = -(-largest.bit_length() // WEIGHT_BITS_STEP)
+    state_outputs = {entry.state for entry in graph.inputs}
+    weight_bits_steps = -(-largest.bit_length() // WEIGHT_BITS_STEP)
     program = Program(
         model=graph.name,
         ring_bits=ring_bits,
         scale_bits=scale_bits,
-        weight_bits=max(steps, 1) * WEIGHT_BITS_STEP,
+        weight_bits=max(weight_bits_steps, 1) * WEIGHT_BITS_STEP,
         weights_commitment=weights.commitment,
         inputs=tuple(
             ProgramInput(
@@ -73,7 +73,7 @@ def build_program(
         outputs=tuple(
             ProgramOutput(o.name, ids[o.value], o.client, o.kind)
             for o in graph.outputs
-            if o.name not in states
+            if o.name not in state_outputs
         ),
         values=tuple(ProgramValue(v.shape, _scale(v)) for v in graph.values.values()),
         operations=tuple(operations),
@@ -110,11 +110,11 @@ def integer_graph(program: Program, weights: Weights) -> Graph:
         name=program.model,
         inputs=(
             *(Input(e.name, e.value, e.order, e.missing, e.one_hot) for e in program.inputs),
-            *(Input(e.name, e.input, state=LEFT + e.name) for e in program.state),
+            *(Input(e.name, e.input, state=STATE_PREFIX + e.name) for e in program.state),
         ),
         outputs=(
             *(Output(o.name, o.value, o.client, o.kind) for o in program.outputs),
-            *(Output(LEFT + e.name, e.output) for e in program.state),
+            *(Output(STATE_PREFIX + e.name, e.output) for e in program.state),
         ),
         values=MappingProxyType(values),
         nodes=tuple(nodes),

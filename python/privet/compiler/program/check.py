@@ -34,22 +34,22 @@ MAX_ENDS = 1 << 8
 MAX_RANK = 8
 
 
-class _NoTensors(dict[str, Array]):
+class _ZeroTensors(dict[str, Array]):
     """Stands in for the private half: zeros of whatever shape the operation declares."""
 
     def __init__(self, operation: ProgramOperation) -> None:
         attributes = operation.attributes
         super().__init__()
-        for kind in ("weight", "bias"):
-            shape = attributes.get(f"{kind}_shape")
+        for part in ("weight", "bias"):
+            shape = attributes.get(f"{part}_shape")
             if shape is not None:
-                self[attributes[kind]] = _zeros(tuple(shape))
+                self[attributes[part]] = _zeros(tuple(shape))
         if operation.op == "polynomial":
             self[attributes["coefficients"]] = _zeros((attributes["degree"] + 1,))
             self[attributes["bound"]] = _zeros((1,))
         if operation.op in ("conv2d", "dense") and attributes["bias"] is not None:
-            columns = attributes["weight_shape"][0 if operation.op == "conv2d" else 1]
-            self[attributes["bias"]] = _zeros((columns,))
+            channels = attributes["weight_shape"][0 if operation.op == "conv2d" else 1]
+            self[attributes["bias"]] = _zeros((channels,))
 
 
 def check_program(program: Program) -> None:
@@ -61,7 +61,7 @@ def check_program(program: Program) -> None:
 def check_size(program: Program) -> None:
     """Sees to it that a program that was compiled here can be read again. Raises `UnsupportedModel`
     if it has more operations, values or bytes than a program may."""
-    problems = [f"{problem} ({place})" for place, problem in _bounds(program)]
+    problems = [f"{problem} ({place})" for place, problem in _limit_problems(program)]
     size = 0 if problems else len(program.to_public_bytes())
     if size > MAX_BYTES:
         problems.append(f"its public half has {size} bytes, more than {MAX_BYTES}")
@@ -70,29 +70,29 @@ def check_size(program: Program) -> None:
         raise UnsupportedModel([Problem(program.model, "the whole model", problems[0], instead)])
 
 
-def _bounds(program: Program) -> Iterator[tuple[str, str]]:
+def _limit_problems(program: Program) -> Iterator[tuple[str, str]]:
     """Totals against their limits, before anything is made of the values."""
     operations = program.operations
-    reads = sum(len(operation.inputs) for operation in operations)
+    input_count = sum(len(operation.inputs) for operation in operations)
     if len(operations) > MAX_OPERATIONS or len(program.values) > 2 * MAX_OPERATIONS:
         yield "operations", f"more than {MAX_OPERATIONS}"
-    if reads > MAX_INPUTS:
+    if input_count > MAX_INPUTS:
         yield "operations", f"more than {MAX_INPUTS} inputs of operations"
     if max(len(program.inputs), len(program.outputs), len(program.state)) > MAX_ENDS:
         yield "inputs, outputs and state", f"more than {MAX_ENDS}"
     for id, value in enumerate(program.values):
-        if not _bounded(value.shape):
+        if not _is_within_limits(value.shape):
             yield f"value {id}", f"shape {list(value.shape)} is out of bounds"
     total = sum(math.prod(value.shape) for value in program.values)
     if total > MAX_TOTAL:
         yield "values", f"{total} elements in all, more than {MAX_TOTAL}"
-    weighted = [entry for entry in operations if "weight_shape" in entry.attributes]
-    if len(weighted) > MAX_LINEAR:
-        yield "operations", f"{len(weighted)} have weights, more than {MAX_LINEAR}"
+    linear_operations = [entry for entry in operations if "weight_shape" in entry.attributes]
+    if len(linear_operations) > MAX_LINEAR:
+        yield "operations", f"{len(linear_operations)} have weights, more than {MAX_LINEAR}"
     total = 0
-    for operation in weighted:
+    for operation in linear_operations:
         shape = operation.attributes["weight_shape"]
-        if not isinstance(shape, list | tuple) or not _bounded(shape):
+        if not isinstance(shape, list | tuple) or not _is_within_limits(shape):
             yield f"operation {operation.name}", f"weights of shape {shape!r} are out of bounds"
         total += math.prod(shape)
     if total > MAX_TOTAL:
@@ -104,18 +104,18 @@ def _bounds(program: Program) -> Iterator[tuple[str, str]]:
         yield "functions", f"{lines} lines in all, more than {MAX_LINES}"
 
 
-def _bounded(shape: Sequence[object]) -> bool:
+def _is_within_limits(shape: Sequence[object]) -> bool:
     """Whether a shape's rank and number of elements are within the limits."""
-    count = 1
+    elements = 1
     for size in shape:
-        if type(size) is not int or not 1 <= size <= MAX_ELEMENTS // count:
+        if type(size) is not int or not 1 <= size <= MAX_ELEMENTS // elements:
             return False
-        count *= size
+        elements *= size
     return len(shape) <= MAX_RANK
 
 
 def _problems(program: Program) -> Iterator[tuple[str, str]]:
-    yield from _bounds(program)
+    yield from _limit_problems(program)
     if not 8 <= program.ring_bits <= 64 or not 0 <= program.scale_bits < program.ring_bits:
         yield "its header", f"ring of {program.ring_bits} bits, scale {program.scale_bits}"
     if len(program.weights_commitment) != 64:
@@ -133,16 +133,16 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
     for entry in program.inputs:
         if not (math.isfinite(entry.magnitude) and entry.magnitude > 0):
             yield f"input {entry.name}", f"magnitude {entry.magnitude}"
-        yield from _write(program, written_ids, entry.value, f"input {entry.name}")
+        yield from _write_problems(program, written_ids, entry.value, f"input {entry.name}")
     for state in program.state:
-        yield from _write(program, written_ids, state.input, f"state {state.name}")
+        yield from _write_problems(program, written_ids, state.input, f"state {state.name}")
     for operation in program.operations:
         place = f"operation {operation.name} ({operation.op})"
         missing = [id for id in operation.inputs if id not in written_ids]
         if missing or not operation.inputs:
             yield place, f"reads value {missing} before it is written"
-        yield from _write(program, written_ids, operation.output, place)
-        yield from ((place, problem) for problem in _operation(program, operation))
+        yield from _write_problems(program, written_ids, operation.output, place)
+        yield from ((place, problem) for problem in _operation_problems(program, operation))
     for output in program.outputs:
         if output.value not in written_ids:
             yield f"output {output.name}", f"value {output.value} is never written"
@@ -162,23 +162,23 @@ def _problems(program: Program) -> Iterator[tuple[str, str]]:
         yield from check_head(program.head, sizes)
     if program.front is not None:
         yield from check_front(program.front, tuple(entry.name for entry in program.inputs))
-    yield from _batch(program)
+    yield from _batch_problems(program)
 
 
-def _batch(program: Program) -> Iterator[tuple[str, str]]:
+def _batch_problems(program: Program) -> Iterator[tuple[str, str]]:
     """Every input and output of several samples has them along its first axis."""
-    ends = [(entry.name, entry.value) for entry in program.inputs]
-    ends += [(output.name, output.value) for output in program.outputs]
+    named_values = [(entry.name, entry.value) for entry in program.inputs]
+    named_values += [(output.name, output.value) for output in program.outputs]
     for entry in program.front.given if program.front is not None else ():
         if program.batch > 1 and entry.shape[:1] != (1,):
             yield entry.name, f"shape {list(entry.shape)} of one sample"
-    for name, id in ends:
+    for name, id in named_values:
         is_checked = program.batch > 1 and 0 <= id < len(program.values)
         if is_checked and program.values[id].shape[:1] != (program.batch,):
             yield name, f"shape {list(program.values[id].shape)} for a batch of {program.batch}"
 
 
-def _write(
+def _write_problems(
     program: Program, written_ids: set[int], id: int, place: str
 ) -> Iterator[tuple[str, str]]:
     if id in written_ids or not 0 <= id < len(program.values):
@@ -186,21 +186,25 @@ def _write(
     written_ids.add(id)
 
 
-def _operation(program: Program, operation: ProgramOperation) -> Iterator[str]:
-    inputs = [program.values[id].shape for id in operation.inputs]
-    declared = program.values[operation.output].shape
-    kind = OPERATIONS.get(operation.op)
-    if kind is not None and len(inputs) != (kind.arity or len(inputs)):
-        yield f"{len(inputs)} inputs"
+def _operation_problems(program: Program, operation: ProgramOperation) -> Iterator[str]:
+    input_shapes = [program.values[id].shape for id in operation.inputs]
+    declared_shape = program.values[operation.output].shape
+    operation_type = OPERATIONS.get(operation.op)
+    if operation_type is not None and len(input_shapes) != (
+        operation_type.arity or len(input_shapes)
+    ):
+        yield f"{len(input_shapes)} inputs"
         return
     try:
-        decoded = decode(operation.op, operation.attributes, declared, _NoTensors(operation))
-        inferred = infer_shape(decoded, inputs)
+        decoded_operation = decode(
+            operation.op, operation.attributes, declared_shape, _ZeroTensors(operation)
+        )
+        inferred_shape = infer_shape(decoded_operation, input_shapes)
     except (KeyError, TypeError, ValueError, IndexError, ZeroDivisionError) as error:
         yield str(error)
         return
-    if inferred != declared:
-        yield f"gives {list(inferred)}, not {list(declared)}"
+    if inferred_shape != declared_shape:
+        yield f"gives {list(inferred_shape)}, not {list(declared_shape)}"
 
 
 def _zeros(shape: Shape) -> Array:

@@ -15,17 +15,19 @@ def encode(operation: Operation, prefix: str) -> tuple[str, dict[str, Any], dict
 
 
 def decode(
-    name: str, given: Mapping[str, Any], shape: Shape, tensors: Mapping[str, Array]
+    name: str, attributes: Mapping[str, Any], shape: Shape, tensors: Mapping[str, Array]
 ) -> Operation:
     """The operation that `encode` wrote; `shape` is the output's.
 
     Raises `KeyError`, `TypeError` or `ValueError` on attributes that do not belong.
     """
-    kind = OPERATIONS.get(name)
-    if kind is None:
+    operation_type = OPERATIONS.get(name)
+    if operation_type is None:
         raise ValueError(f"there is no operation {name!r}")
-    left = {key: tuple(value) if isinstance(value, list) else value for key, value in given.items()}
-    operation = kind.read(left, shape, tensors)
-    if left:
-        raise ValueError(f"unknown attribute {next(iter(left))!r}")
+    unread = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in attributes.items()
+    }
+    operation = operation_type.read(unread, shape, tensors)
+    if unread:
+        raise ValueError(f"unknown attribute {next(iter(unread))!r}")
     return operation

@@ -73,9 +73,9 @@ class ProgramInput:
 
     def to_document(self) -> dict[str, Any]:
         """The input as the file has it."""
-        plain = {"name": self.name, "value": self.value, "magnitude": self.magnitude}
-        marks = {flag: True for flag in ("order", "missing", "one_hot") if getattr(self, flag)}
-        return {**plain, **marks}
+        document = {"name": self.name, "value": self.value, "magnitude": self.magnitude}
+        flags = {flag: True for flag in ("order", "missing", "one_hot") if getattr(self, flag)}
+        return {**document, **flags}
 
 
 @dataclass(frozen=True)
@@ -87,10 +87,10 @@ class ProgramOutput:
     client: ClientStep | None
     kind: str = "real"
 
-    def to_document(self, usual: str) -> dict[str, Any]:
+    def to_document(self, usual_kind: str) -> dict[str, Any]:
         """The output as the file has it, with its kind unless that is the usual one."""
-        plain = {"name": self.name, "value": self.value, "client": _client(self.client)}
-        return plain if self.kind == usual else {**plain, "kind": self.kind}
+        document = {"name": self.name, "value": self.value, "client": _client_document(self.client)}
+        return document if self.kind == usual_kind else {**document, "kind": self.kind}
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ class Program:
         return program
 
     def _document(self) -> dict[str, Any]:
-        usual = _usual_kinds(self.operations)
+        usual_kinds = _usual_kinds(self.operations)
         return {
             "format": FORMAT,
             "version": VERSION,
@@ -208,7 +208,7 @@ class Program:
             "weight_bits": self.weight_bits,
             "weights_commitment": self.weights_commitment,
             "inputs": [entry.to_document() for entry in self.inputs],
-            "outputs": [output.to_document(usual[output.value]) for output in self.outputs],
+            "outputs": [output.to_document(usual_kinds[output.value]) for output in self.outputs],
             "values": [vars(value) for value in self.values],
             "operations": [
                 {
@@ -230,7 +230,7 @@ class Program:
     @classmethod
     def _parse(cls, document: dict[str, Any]) -> Program:
         operations = tuple(_parse_operation(e) for e in document["operations"])
-        usual = _usual_kinds(operations)
+        usual_kinds = _usual_kinds(operations)
         return cls(
             model=_text(document["model"]),
             ring_bits=_int(document["ring_bits"]),
@@ -253,7 +253,7 @@ class Program:
                     _text(e["name"]),
                     _int(e["value"]),
                     _parse_client(e["client"]),
-                    _text(e.get("kind", usual[_int(e["value"])])),
+                    _text(e.get("kind", usual_kinds[_int(e["value"])])),
                 )
                 for e in document["outputs"]
             ),
@@ -275,12 +275,12 @@ class Program:
 def _usual_kinds(operations: Sequence[ProgramOperation]) -> defaultdict[int, str]:
     """What numbers of a value are in most models: places that an argmax found are whole numbers,
     perhaps in another shape, all else is real."""
-    usual: defaultdict[int, str] = defaultdict(lambda: "real")
+    kinds: defaultdict[int, str] = defaultdict(lambda: "real")
     for operation in operations:
         sources = operation.inputs[:1] if operation.op == "reshape" else ()
-        if operation.op == "argmax" or any(usual[id] == "integer" for id in sources):
-            usual[operation.output] = "integer"
-    return usual
+        if operation.op == "argmax" or any(kinds[id] == "integer" for id in sources):
+            kinds[operation.output] = "integer"
+    return kinds
 
 
 def _check_version(document: Any) -> None:
@@ -303,7 +303,7 @@ def _parse_operation(entry: dict[str, Any]) -> ProgramOperation:
     )
 
 
-def _client(step: ClientStep | None) -> dict[str, Any] | None:
+def _client_document(step: ClientStep | None) -> dict[str, Any] | None:
     if step is None:
         return None
     document: dict[str, Any] = {"op": step.op, "axis": step.axis}

@@ -75,20 +75,20 @@ class Weights:
 
     def _chunks(self) -> Iterator[bytes | memoryview]:
         """The file's bytes: an 8-byte length, a JSON header, the tensors."""
-        ordered = {**dict(sorted(self.tensors.items())), SALT: self.salt}
+        tensors = {**dict(sorted(self.tensors.items())), SALT: self.salt}
         header, offset = {}, 0
-        for name, tensor in ordered.items():
+        for name, tensor in tensors.items():
             header[name] = {
                 "dtype": "U8" if tensor.dtype == np.uint8 else "I64",
                 "shape": list(tensor.shape),
                 "data_offsets": [offset, offset + tensor.nbytes],
             }
             offset += tensor.nbytes
-        text = json.dumps(header, separators=(",", ":")).encode()
-        text += b" " * (-len(text) % 8)
-        yield len(text).to_bytes(8, "little")
-        yield text
-        for tensor in ordered.values():
-            kind = np.uint8 if tensor.dtype == np.uint8 else np.dtype("<i8")
-            flat: Any = np.ascontiguousarray(tensor, dtype=kind).reshape(-1)
+        encoded_header = json.dumps(header, separators=(",", ":")).encode()
+        encoded_header += b" " * (-len(encoded_header) % 8)
+        yield len(encoded_header).to_bytes(8, "little")
+        yield encoded_header
+        for tensor in tensors.values():
+            dtype = np.uint8 if tensor.dtype == np.uint8 else np.dtype("<i8")
+            flat: Any = np.ascontiguousarray(tensor, dtype=dtype).reshape(-1)
             yield memoryview(flat).cast("B")
