@@ -25,22 +25,26 @@ def approximate_relus(graph: Graph, *, error: float) -> Graph:
     def rewrite(node: Node) -> int | None:
         if not isinstance(node.operation, op.Relu):
             return None
-        old = graph.values[node.inputs[0]]
+        input_value = graph.values[node.inputs[0]]
         x = rewriter.new[node.inputs[0]]
         try:
             stages = minimax.sign(error)
         except ValueError as refusal:
             raise Misuse(f"ReLU by signs: {refusal}; allow a larger error") from refusal
-        half = x
+        half_sign = x
         for index, series in enumerate(stages):
-            last = index == len(stages) - 1
+            is_last = index == len(stages) - 1
             coefficients = series.copy()
-            if last:
+            if is_last:
                 coefficients /= 2.0
                 coefficients[0] += 0.5
-            polynomial = op.Polynomial(coefficients, (old.magnitude or 1.0) if index == 0 else 1.0)
+            polynomial = op.Polynomial(
+                coefficients, (input_value.magnitude or 1.0) if index == 0 else 1.0
+            )
             name = f"{node.name}.sign{index + 1}"
-            half = rewriter.add_new(name, polynomial, half, like=Value(old.shape, name, 1.0))
-        return rewriter.add(node, op.Mul(), x, half)
+            half_sign = rewriter.add_new(
+                name, polynomial, half_sign, like=Value(input_value.shape, name, 1.0)
+            )
+        return rewriter.add(node, op.Mul(), x, half_sign)
 
     return rewriter.walk(rewrite)

@@ -57,40 +57,46 @@ class _Widening:
     """One graph being widened."""
 
     def __init__(self, graph: Graph, samples: int) -> None:
-        self.single, self.samples = graph, samples
-        wide = graph.with_values(lambda _, value: replace(value, shape=self._wide(value.shape)))
-        self.rewriter = Rewriter(wide)
+        self.single_graph, self.samples = graph, samples
+        batched_graph = graph.with_values(
+            lambda _, value: replace(value, shape=self._batched_shape(value.shape))
+        )
+        self.rewriter = Rewriter(batched_graph)
 
     def graph(self) -> Graph:
-        return self.rewriter.walk(self._node)
+        return self.rewriter.walk(self._rewrite)
 
-    def _node(self, node: Node) -> int:
-        shapes = [self.single.values[id].shape for id in node.inputs]
-        shape = self.single.values[node.output].shape
-        widened = self._along(node.operation, shapes, shape)
+    def _rewrite(self, node: Node) -> int:
+        shapes = [self.single_graph.values[id].shape for id in node.inputs]
+        shape = self.single_graph.values[node.output].shape
+        widened = self._on_joined_samples(node.operation, shapes, shape)
         try:
             if widened is None:
-                return self._across(node, shapes, shape)
+                return self._on_sample_axis(node, shapes, shape)
             inputs = (self.rewriter.new[id] for id in node.inputs)
             return self.rewriter.add(node, widened, *inputs)
         except ValueError as error:
             problem = Problem(node.name, type(node.operation).__name__, str(error), "Run single")
             raise UnsupportedModel([problem]) from error
 
-    def _along(
+    def _on_joined_samples(
         self, operation: Operation, shapes: Sequence[Shape], target: Shape
     ) -> Operation | None:
         """The operation on joined samples; None if it acts along the first axis."""
         match operation:
             case op.Reshape():
-                return op.Reshape(self._wide(target))
+                return op.Reshape(self._batched_shape(target))
             case op.Scale(weight=weight):
-                return op.Scale(self._repeated(weight))
+                return op.Scale(self._repeat(weight))
             case op.AddConstant(bias=bias):
-                differs = target and bias.ndim == len(target) and bias.shape[0] > 1
-                return op.AddConstant(self._repeated(bias)) if differs else operation
+                varies = target and bias.ndim == len(target) and bias.shape[0] > 1
+                return op.AddConstant(self._repeat(bias)) if varies else operation
             case op.Broadcast():
-                return op.Broadcast(self._wide(target)) if target[:1] == shapes[0][:1] else None
+                return (
+                    op.Broadcast(self._batched_shape(target))
+                    if target[:1] == shapes[0][:1]
+                    else None
+                )
             case op.Transpose(perm=perm):
                 return operation if perm[:1] == (0,) else None
             case op.Slice(starts=starts, ends=ends, steps=steps):
@@ -104,36 +110,36 @@ class _Widening:
             case _:
                 return operation
 
-    def _across(self, node: Node, shapes: Sequence[Shape], target: Shape) -> int:
+    def _on_sample_axis(self, node: Node, shapes: Sequence[Shape], target: Shape) -> int:
         """The operation with the samples on an axis of their own, in front."""
         operation, samples = node.operation, self.samples
-        lifted: Operation
+        batched: Operation
         match operation:
             case op.Broadcast():
                 shapes = [(1,) * (len(target) - len(shapes[0])) + shapes[0]]
-                lifted = op.Broadcast((samples, *target))
+                batched = op.Broadcast((samples, *target))
             case op.Transpose(perm=perm):
-                lifted = op.Transpose((0, *(axis + 1 for axis in perm)))
+                batched = op.Transpose((0, *(axis + 1 for axis in perm)))
             case op.Slice(starts=starts, ends=ends, steps=steps):
-                lifted = op.Slice((0, *starts), (samples, *ends), (1, *steps))
+                batched = op.Slice((0, *starts), (samples, *ends), (1, *steps))
             case op.Concat(axis=axis) | op.ArgMax(axis=axis):
-                lifted = replace(operation, axis=axis + 1)
+                batched = replace(operation, axis=axis + 1)
             case op.Pad(before=before, after=after):
-                lifted = replace(operation, before=(0, *before), after=(0, *after))
+                batched = replace(operation, before=(0, *before), after=(0, *after))
             case _:
                 raise AssertionError(f"{operation} does not act along the first axis")
-        split = []
+        split_inputs = []
         for id, shape in zip(node.inputs, shapes, strict=True):
-            wide, like = op.Reshape((samples, *shape)), self.rewriter.old.values[id]
-            new = self.rewriter.new[id]
-            split.append(self.rewriter.add_new(node.name, wide, new, like=like))
+            reshape, like = op.Reshape((samples, *shape)), self.rewriter.old.values[id]
+            new_id = self.rewriter.new[id]
+            split_inputs.append(self.rewriter.add_new(node.name, reshape, new_id, like=like))
         like = self.rewriter.old.values[node.output]
-        result = self.rewriter.add_new(node.name, lifted, *split, like=like)
-        return self.rewriter.add(node, op.Reshape(self._wide(target)), result)
+        result = self.rewriter.add_new(node.name, batched, *split_inputs, like=like)
+        return self.rewriter.add(node, op.Reshape(self._batched_shape(target)), result)
 
-    def _wide(self, shape: Shape) -> Shape:
+    def _batched_shape(self, shape: Shape) -> Shape:
         """The shape of the samples' values joined; scalars become a vector."""
         return (self.samples * shape[0], *shape[1:]) if shape else (self.samples,)
 
-    def _repeated(self, array: Array) -> Array:
+    def _repeat(self, array: Array) -> Array:
         return np.concatenate([np.atleast_1d(array)] * self.samples)

@@ -24,15 +24,17 @@ def check_masks(graph: Graph) -> Graph:
     for node in graph.nodes:
         if not isinstance(node.operation, op.MaxPool2d):
             continue
-        before = producers.get(node.inputs[0])
-        if before is not None and isinstance(before.operation, op.Reshape):
-            before = producers.get(before.inputs[0])
-        if before is None or not isinstance(before.operation, op.AddConstant):
+        producer = producers.get(node.inputs[0])
+        if producer is not None and isinstance(producer.operation, op.Reshape):
+            producer = producers.get(producer.inputs[0])
+        if producer is None or not isinstance(producer.operation, op.AddConstant):
             continue
-        reach = graph.values[before.inputs[0]].magnitude or 0.0
-        if (before.operation.bias == -op.MASKED).any() and 2.0 * reach + NOTHING > op.MASKED:
-            most = (op.MASKED - NOTHING) / 2.0
-            why = f"what it masks reaches {reach:.4g}, and at most {most:g} is possible"
+        magnitude = graph.values[producer.inputs[0]].magnitude or 0.0
+        if (producer.operation.bias == -op.MASKED).any() and 2.0 * magnitude + NOTHING > op.MASKED:
+            max_magnitude = (op.MASKED - NOTHING) / 2.0
+            why = (
+                f"what it masks reaches {magnitude:.4g}, and at most {max_magnitude:g} is possible"
+            )
             instead = "Give calibration inputs, or scale the scores as attention does"
             problems.append(Problem(node.name, "Softmax", why, instead))
     if problems:
@@ -45,40 +47,40 @@ _MOVES = (op.Broadcast, op.Concat, op.Negate, op.Reshape, op.Slice, op.Transpose
 
 def has_private_masks(graph: Graph) -> bool:
     """Whether there is a product with `BLOCKED`, as `bound_masks` makes it."""
-    return any(_blocks(node.operation) for node in graph.nodes)
+    return any(_is_mask_product(node.operation) for node in graph.nodes)
 
 
-def masks_hold(graph: Graph, ends: Mapping[int, tuple[float, float]], margin: float) -> bool:
+def masks_hold(graph: Graph, extremes: Mapping[int, tuple[float, float]], margin: float) -> bool:
     """Whether in an imported graph such products are masks, and lower elements far enough.
 
-    `ends` are the smallest and the largest number of each value.
+    `extremes` are the smallest and the largest number of each value.
     """
-    reach = {id: margin * max(-low, high, 0.0) for id, (low, high) in ends.items()}
-    lowered: dict[int, _Lowered] = {}
+    magnitudes = {id: margin * max(-low, high, 0.0) for id, (low, high) in extremes.items()}
+    masked_values: dict[int, _MaskedValue] = {}
     for node in graph.nodes:
-        operation, inputs = node.operation, [lowered.get(id) for id in node.inputs]
-        if _blocks(operation):
-            low, high = ends[node.inputs[0]]
+        operation, inputs = node.operation, [masked_values.get(id) for id in node.inputs]
+        if _is_mask_product(operation):
+            low, high = extremes[node.inputs[0]]
             if not -1.0 <= low <= high <= 1.0:
                 return False
-            lowered[node.output] = _Lowered(0.0, is_mask=True)
+            masked_values[node.output] = _MaskedValue(0.0, is_mask=True)
         elif any(inputs):
-            reaches = [
-                operand or _Lowered(reach[id])
+            operands = [
+                operand or _MaskedValue(magnitudes[id])
                 for operand, id in zip(inputs, node.inputs, strict=True)
             ]
             if isinstance(operation, op.MaxPool2d):
-                if reaches[0].is_mask or 2.0 * reaches[0].reach + NOTHING > op.BLOCKED:
+                if operands[0].is_mask or 2.0 * operands[0].reach + NOTHING > op.BLOCKED:
                     return False
-            elif (passed := _passed(operation, reaches)) is not None:
-                lowered[node.output] = passed
+            elif (masked_result := _propagate(operation, operands)) is not None:
+                masked_values[node.output] = masked_result
             elif not isinstance(operation, op.Elementwise):
                 return False
     return True
 
 
 @dataclass(frozen=True)
-class _Lowered:
+class _MaskedValue:
     """A value, some elements of which are lowered: how far it reaches without that; a mask alone
     is nothing else."""
 
@@ -86,20 +88,20 @@ class _Lowered:
     is_mask: bool = False
 
 
-def _passed(operation: Operation, operands: Sequence[_Lowered]) -> _Lowered | None:
+def _propagate(operation: Operation, operands: Sequence[_MaskedValue]) -> _MaskedValue | None:
     """What comes of lowered values, if they stay such."""
-    reaches, is_mask = (
+    magnitudes, is_mask = (
         [operand.reach for operand in operands],
         all(operand.is_mask for operand in operands),
     )
     if isinstance(operation, op.Add | op.Sub):
-        return _Lowered(sum(reaches), is_mask)
+        return _MaskedValue(sum(magnitudes), is_mask)
     if isinstance(operation, op.AddConstant):
-        return _Lowered(reaches[0] + float(np.abs(operation.bias).max()), is_mask)
-    return _Lowered(max(reaches), is_mask) if isinstance(operation, _MOVES) else None
+        return _MaskedValue(magnitudes[0] + float(np.abs(operation.bias).max()), is_mask)
+    return _MaskedValue(max(magnitudes), is_mask) if isinstance(operation, _MOVES) else None
 
 
-def _blocks(operation: Operation) -> bool:
+def _is_mask_product(operation: Operation) -> bool:
     if isinstance(operation, op.Scale):
         factors = operation.weight
     elif isinstance(operation, op.ChannelAffine) and operation.offset is None:

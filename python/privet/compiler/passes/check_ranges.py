@@ -30,16 +30,16 @@ def check_ranges(graph: Graph, *, ring_bits: int, scale_bits: int, margin: float
     widths = ring_widths(graph, ring_bits)
     worst: tuple[int, int] | None = None
     for id, value in graph.values.items():
-        magnitude, scale = _extent(value)
+        magnitude, scale = _magnitude_and_scale(value)
         # However small the values are, their scale itself must fit.
         bits = max(bits_for(magnitude, scale), scale + 1) + ring_bits - widths[id]
         if bits > ring_bits and (worst is None or bits > worst[0]):
             worst = bits, id
     if worst is not None:
         bits, id = worst
-        raise _risk(graph, producers.get(id), id, bits, ring_bits, scale_bits, margin)
+        raise _overflow_risk(graph, producers.get(id), id, bits, ring_bits, scale_bits, margin)
     for output in graph.outputs:
-        magnitude, scale = _extent(graph.values[output.value])
+        magnitude, scale = _magnitude_and_scale(graph.values[output.value])
         if 0 < magnitude < math.ldexp(margin, -scale - 1):
             raise OverflowRisk(
                 f"output {output.name}: values up to {magnitude / margin:.4g} are all zero at "
@@ -58,13 +58,13 @@ def bits_for(magnitude: float, scale: int) -> int:
     return max(math.frexp(magnitude)[1] + scale, 0) + GUARD_BITS
 
 
-def _extent(value: Value) -> tuple[float, int]:
+def _magnitude_and_scale(value: Value) -> tuple[float, int]:
     assert value.magnitude is not None, "ranges are measured before this pass"
     assert value.scale is not None, "move_truncation runs before this pass"
     return value.magnitude, value.scale
 
 
-def _risk(
+def _overflow_risk(
     graph: Graph,
     node: Node | None,
     id: int,
@@ -74,20 +74,21 @@ def _risk(
     margin: float,
 ) -> OverflowRisk:
     value = graph.values[id]
-    magnitude, scale = _extent(value)
+    magnitude, scale = _magnitude_and_scale(value)
     layer = node.name if node else value.name
-    kind = type(node.operation).__name__ if node else "input"
+    operator = type(node.operation).__name__ if node else "input"
     # A value that stands at a multiple of the base scale gains that multiple per bit given up.
-    less = scale_bits - math.ceil((bits - ring_bits) / max(scale // scale_bits, 1))
-    ways = ["with calibration inputs closer to the real ones"]
-    if less in SCALE_BITS:
-        ways.insert(0, f"with --scale {less} or less")
+    lower_scale = scale_bits - math.ceil((bits - ring_bits) / max(scale // scale_bits, 1))
+    options = ["with calibration inputs closer to the real ones"]
+    if lower_scale in SCALE_BITS:
+        options.insert(0, f"with --scale {lower_scale} or less")
     if bits in RING_BITS:
-        ways.insert(0, f"with --bits {bits} or more")
+        options.insert(0, f"with --bits {bits} or more")
     return OverflowRisk(
-        f"layer {layer} ({kind}): values up to {magnitude:.4g} (measured {magnitude / margin:.4g}, "
-        f"margin {margin:g}) need {bits} bits at scale {scale}, and the ring has {ring_bits}. "
-        f"Compile {', '.join(ways[:-1])}{', or ' if ways[1:] else ''}{ways[-1]}",
+        f"layer {layer} ({operator}): values up to {magnitude:.4g} (measured "
+        f"{magnitude / margin:.4g}, margin {margin:g}) need {bits} bits at scale {scale}, and the "
+        f"ring has {ring_bits}. "
+        f"Compile {', '.join(options[:-1])}{', or ' if options[1:] else ''}{options[-1]}",
         layer=layer,
         magnitude=magnitude,
         bits_needed=bits,
@@ -95,8 +96,8 @@ def _risk(
 
 
 def _check_constants(graph: Graph, node: Node, ring_bits: int, scale_bits: int) -> None:
-    _, scale = _extent(graph.values[node.output])
-    _, before = _extent(graph.values[node.inputs[0]])
+    _, scale = _magnitude_and_scale(graph.values[node.output])
+    _, input_scale = _magnitude_and_scale(graph.values[node.inputs[0]])
     weight: Array | None = None
     bias: Array | None = None
     match node.operation:
@@ -108,15 +109,15 @@ def _check_constants(graph: Graph, node: Node, ring_bits: int, scale_bits: int) 
             bias = layer.bias
         case op.Polynomial(coefficients=coefficients):
             bias, scale = coefficients, op.COEFFICIENT_BITS
-    guarded = ring_bits - GUARD_BITS
+    guarded_bits = ring_bits - GUARD_BITS
     if weight is not None:
-        limit = min(WEIGHT_BITS_AT_MOST, guarded // 4 * 4)
-        _check(node, "weights", weight, scale - before, limit, scale_bits)
+        limit = min(WEIGHT_BITS_AT_MOST, guarded_bits // 4 * 4)
+        _check_constant_bits(node, "weights", weight, scale - input_scale, limit, scale_bits)
     if bias is not None:
-        _check(node, "biases", bias, scale, guarded, scale_bits)
+        _check_constant_bits(node, "biases", bias, scale, guarded_bits, scale_bits)
 
 
-def _check(
+def _check_constant_bits(
     node: Node, part: str, constants: Array, scale: int, limit: int, scale_bits: int
 ) -> None:
     magnitude = float(np.abs(constants).max(initial=0.0))

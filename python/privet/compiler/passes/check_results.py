@@ -22,15 +22,15 @@ def check_results(graph: Graph, *, margin: float) -> Graph:
     """
     problems = []
     for output in graph.outputs:
-        reach = (graph.values[output.value].magnitude or 0.0) / margin
-        if reach > MOST_RESULT:
+        magnitude = (graph.values[output.value].magnitude or 0.0) / margin
+        if magnitude > MOST_RESULT:
             why = (
-                f"it reaches {reach:.4g} on calibration inputs, and an encrypted result holds up "
-                f"to {MOST_RESULT:g}"
+                f"it reaches {magnitude:.4g} on calibration inputs, and an encrypted result holds "
+                f"up to {MOST_RESULT:g}"
             )
             instead = (
-                f"Divide it by {math.ceil(reach / MOST_RESULT)} or more in the model and multiply "
-                "the answers, or choose another suite"
+                f"Divide it by {math.ceil(magnitude / MOST_RESULT)} or more in the model and "
+                "multiply the answers, or choose another suite"
             )
             problems.append(Problem(output.name, "graph output", why, instead))
     if problems:

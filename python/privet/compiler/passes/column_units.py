@@ -24,7 +24,7 @@ from privet.compiler.passes.rewriter import Rewriter
 APART = 4
 """Columns get units where the largest is so many binary digits longer than the smallest."""
 RECIPROCAL = chain("reciprocal")
-_MOVED = op.Broadcast | op.Concat | op.Reshape | op.Slice | op.Transpose
+_MOVEMENTS = op.Broadcast | op.Concat | op.Reshape | op.Slice | op.Transpose
 
 
 def column_units(graph: Graph, batches: Sequence[Sequence[Array]]) -> dict[int, Array]:
@@ -33,19 +33,21 @@ def column_units(graph: Graph, batches: Sequence[Sequence[Array]]) -> dict[int, 
     A table is all inputs of two axes. They are measured on calibration inputs. A column that is
     zero in all of them stays as it is: of a flag that is never set there nothing is known.
     """
-    bits: dict[int, Array] = {}
-    bits_of_any: list[int] = []
+    exponents_of: dict[int, Array] = {}
+    all_exponents: list[int] = []
     for index, entry in enumerate(graph.inputs):
         if entry.one_hot or entry.state is not None or len(graph.values[entry.value].shape) != 2:
             continue
-        columns = np.abs([np.nan_to_num(batch[index]) for batch in batches]).max(axis=(0, 1))
-        bits[entry.value] = np.where(columns > 0, np.frexp(columns.astype(np.float64))[1], 0)
-        bits_of_any.extend(bits[entry.value][columns > 0])
-    if not bits_of_any or np.ptp(bits_of_any) < APART:
+        magnitudes = np.abs([np.nan_to_num(batch[index]) for batch in batches]).max(axis=(0, 1))
+        exponents_of[entry.value] = np.where(
+            magnitudes > 0, np.frexp(magnitudes.astype(np.float64))[1], 0
+        )
+        all_exponents.extend(exponents_of[entry.value][magnitudes > 0])
+    if not all_exponents or np.ptp(all_exponents) < APART:
         return {}
     return {
         id: np.broadcast_to(np.ldexp(1.0, -exponents), graph.values[id].shape)
-        for id, exponents in bits.items()
+        for id, exponents in exponents_of.items()
         if exponents.any()
     }
 
@@ -67,10 +69,10 @@ def in_units(graph: Graph, units: Mapping[int, Array], opset: int) -> tuple[Fron
         for entry in graph.inputs
         if entry.value in units
     ]
-    inner = tuple(names.get(entry.value, entry.name) for entry in graph.inputs)
-    front = Front(entries, Head(opset, inner, tuple(nodes), factors))
+    scaled_names = tuple(names.get(entry.value, entry.name) for entry in graph.inputs)
+    front = Front(entries, Head(opset, scaled_names, tuple(nodes), factors))
     inputs = tuple(
-        replace(entry, name=name) for entry, name in zip(graph.inputs, inner, strict=True)
+        replace(entry, name=name) for entry, name in zip(graph.inputs, scaled_names, strict=True)
     )
     values = {
         id: replace(value, name=names.get(id, value.name)) for id, value in graph.values.items()
@@ -80,66 +82,72 @@ def in_units(graph: Graph, units: Mapping[int, Array], opset: int) -> tuple[Fron
 
 
 class _Units:
-    """A graph rebuilt; `by` has what some of the new values still have to be multiplied by."""
+    """A graph rebuilt; `units` has what some of the new values still have to be multiplied by."""
 
-    def __init__(self, graph: Graph, by: Mapping[int, Array]) -> None:
+    def __init__(self, graph: Graph, units: Mapping[int, Array]) -> None:
         self.rewriter = Rewriter(graph)
-        self.by, self.whole = dict(by), dict[int, int]()
+        self.units, self.rescaled = dict(units), dict[int, int]()
 
     def graph(self) -> Graph:
         """The graph; outputs that are still to be multiplied are multiplied at the end."""
-        return self.rewriter.walk(self._rewrite, lambda id: self._multiplied("units", id))
+        return self.rewriter.walk(self._rewrite, lambda id: self._times_unit("units", id))
 
     def _rewrite(self, node: Node) -> int | None:
-        rewriter, old, operation = self.rewriter, node.inputs, node.operation
-        if not any(id in self.by for id in old):
+        rewriter, inputs, operation = self.rewriter, node.inputs, node.operation
+        if not any(id in self.units for id in inputs):
             return None
-        x, unit = rewriter.new[old[0]], self.by.get(old[0])
+        x, unit = rewriter.new[inputs[0]], self.units.get(inputs[0])
         shape = rewriter.old.values[node.output].shape
         match operation:
             case op.AddConstant(bias=bias) if unit is not None:
-                self.by[node.output] = unit
+                self.units[node.output] = unit
                 return rewriter.add(node, op.AddConstant(bias / unit), x)
             case op.Elementwise(function=function) if function == RECIPROCAL and unit is not None:
-                self.by[node.output] = 1.0 / unit
+                self.units[node.output] = 1.0 / unit
                 return None
             case op.Negate() if unit is not None:
-                self.by[node.output] = unit
+                self.units[node.output] = unit
                 return None
             case op.Dense(weight=weight, bias=bias) if unit is not None and len(unit) == 1:
                 return rewriter.add(node, op.Dense(weight * unit.reshape(-1, 1), bias), x)
             case op.Scale(weight=weight):
                 return rewriter.add(node, op.Scale(weight * unit), x)
             case op.ChannelAffine(factor=factor, offset=offset) if unit is not None:
-                along = (-1, *[1] * (len(shape) - 2))
-                scaled = rewriter.add_new(node.name, op.Scale(unit * factor.reshape(along)), x)
-                bias = np.zeros(1) if offset is None else offset.reshape(along)
-                return rewriter.add(node, op.AddConstant(bias), scaled)
+                channel_shape = (-1, *[1] * (len(shape) - 2))
+                product = rewriter.add_new(
+                    node.name, op.Scale(unit * factor.reshape(channel_shape)), x
+                )
+                bias = np.zeros(1) if offset is None else offset.reshape(channel_shape)
+                return rewriter.add(node, op.AddConstant(bias), product)
         if isinstance(operation, op.Mul):
             # Squares and products of columns are in units of their own, too.
-            first, second = (self.by.get(id, np.ones(shape)) for id in old)
-            self.by[node.output] = first * second
+            first, second = (self.units.get(id, np.ones(shape)) for id in inputs)
+            self.units[node.output] = first * second
             return None
         if isinstance(operation, op.Add | op.Sub):
             # Of two columns the larger one's unit.
-            units = [self.by.get(id, np.ones(shape)) for id in old]
-            self.by[node.output] = np.maximum(*units)
-            parts = [
-                rewriter.add_new(node.name, op.Scale(one / self.by[node.output]), rewriter.new[id])
-                for id, one in zip(old, units, strict=True)
+            input_units = [self.units.get(id, np.ones(shape)) for id in inputs]
+            self.units[node.output] = np.maximum(*input_units)
+            terms = [
+                rewriter.add_new(
+                    node.name, op.Scale(input_unit / self.units[node.output]), rewriter.new[id]
+                )
+                for id, input_unit in zip(inputs, input_units, strict=True)
             ]
-            return rewriter.add(node, operation, *parts)
-        if isinstance(operation, _MOVED):
-            units = [self.by.get(id, np.ones(rewriter.old.values[id].shape)) for id in old]
-            self.by[node.output] = operation.real(units, shape)
+            return rewriter.add(node, operation, *terms)
+        if isinstance(operation, _MOVEMENTS):
+            input_units = [
+                self.units.get(id, np.ones(rewriter.old.values[id].shape)) for id in inputs
+            ]
+            self.units[node.output] = operation.real(input_units, shape)
             return None
-        return rewriter.add(node, operation, *(self._multiplied(node.name, id) for id in old))
+        return rewriter.add(node, operation, *(self._times_unit(node.name, id) for id in inputs))
 
-    def _multiplied(self, name: str, id: int) -> int:
+    def _times_unit(self, name: str, id: int) -> int:
         """The value itself."""
-        if id not in self.by:
+        if id not in self.units:
             return self.rewriter.new[id]
-        if id not in self.whole:
-            scaled = op.Scale(np.array(self.by[id]))
-            self.whole[id] = self.rewriter.add_new(name, scaled, self.rewriter.new[id])
-        return self.whole[id]
+        if id not in self.rescaled:
+            scale = op.Scale(np.array(self.units[id]))
+            self.rescaled[id] = self.rewriter.add_new(name, scale, self.rewriter.new[id])
+        return self.rescaled[id]

@@ -27,12 +27,12 @@ Reals = npt.NDArray[np.float64]
 
 
 def fit_polynomials(
-    graph: Graph, ends: Mapping[int, tuple[float, float]], *, margin: float, error: float
+    graph: Graph, extremes: Mapping[int, tuple[float, float]], *, margin: float, error: float
 ) -> Graph:
-    """The graph with each `Elementwise` a `Polynomial`; values need magnitudes, and `ends` has the
-    smallest and the largest number of each that was measured.
+    """The graph with each `Elementwise` a `Polynomial`; values need magnitudes, and `extremes` has
+    the smallest and the largest number of each that was measured.
 
-    A polynomial is good to `error` times the function's largest magnitude on `ends` with their
+    A polynomial is good to `error` times the function's largest magnitude on `extremes` with their
     margin, on an interval up to `margin` times as wide as what was measured. (A polynomial that the
     model itself has may explode beyond where it was meant to be used; then its interval is
     narrower.)
@@ -47,21 +47,23 @@ def fit_polynomials(
             return None
         magnitude = graph.values[node.inputs[0]].magnitude
         assert magnitude is not None, "ranges are measured before this pass"
-        measured = magnitude / margin or 1.0
-        fitted = fit(node.operation.function, measured, margin, error, ends.get(node.inputs[0]))
-        if fitted is None:
+        measured_bound = magnitude / margin or 1.0
+        polynomial = fit(
+            node.operation.function, measured_bound, margin, error, extremes.get(node.inputs[0])
+        )
+        if polynomial is None:
             why = f"no polynomial of degree {HIGHEST_DEGREE} or less is close on its range"
             instead = (
                 "Give calibration inputs, a larger error for activations, or choose another suite"
             )
             problems.append(Problem(node.name, kind(node.operation.function), why, instead))
             return None
-        return rewriter.add(node, fitted, *(rewriter.new[id] for id in node.inputs))
+        return rewriter.add(node, polynomial, *(rewriter.new[id] for id in node.inputs))
 
-    fitted = rewriter.walk(rewrite)
+    fitted_graph = rewriter.walk(rewrite)
     if problems:
         raise UnsupportedModel(problems)
-    return fitted
+    return fitted_graph
 
 
 def kind(function: Function) -> str:
@@ -72,40 +74,44 @@ def kind(function: Function) -> str:
 
 def fit(
     function: Function,
-    measured: float,
+    measured_bound: float,
     margin: float,
     error: float,
-    ends: tuple[float, float] | None = None,
+    extremes: tuple[float, float] | None = None,
 ) -> op.Polynomial | None:
-    """A polynomial for `function` of arguments up to `measured`, or between `ends`; None if none is
-    good enough."""
+    """A polynomial for `function` of arguments up to `measured_bound`, or between `extremes`; None
+    if none is good enough."""
     points = HIGHEST_DEGREE + 1
-    exact = function.degree is not None and function.degree <= HIGHEST_DEGREE
-    if exact and function.degree is not None:
+    is_exact = function.degree is not None and function.degree <= HIGHEST_DEGREE
+    if is_exact and function.degree is not None:
         points = function.degree + 1
-    narrow = interpolant(function, measured, points)
-    bound = measured * margin
+    narrow_series = interpolant(function, measured_bound, points)
+    bound = measured_bound * margin
     series = interpolant(function, bound, points)
-    if exact:
-        limit = GROWTH * max(float(np.abs(narrow).sum()), margin * abs(float(narrow[1])))
-        while float(np.abs(series).sum()) > limit and bound > 1.01 * measured:
-            bound = max(measured, 0.9 * bound)
+    if is_exact:
+        limit = GROWTH * max(
+            float(np.abs(narrow_series).sum()), margin * abs(float(narrow_series[1]))
+        )
+        while float(np.abs(series).sum()) > limit and bound > 1.01 * measured_bound:
+            bound = max(measured_bound, 0.9 * bound)
             series = interpolant(function, bound, points)
     # Far from all arguments, as an exponential on the other side of 0, a function may be so large
     # that an error beside that says nothing.
-    low, high = ends if ends and ends[0] < ends[1] else (-measured, measured)
+    low, high = (
+        extremes if extremes and extremes[0] < extremes[1] else (-measured_bound, measured_bound)
+    )
     low = max(low * margin if low < 0 else low / margin, -bound)
     high = min(high * margin if high > 0 else high / margin, bound)
-    reached = np.linspace(min(low / bound, 1.0), max(high / bound, -1.0), 257)
-    largest = float(np.abs(chebyshev.chebval(reached, series)).max())
+    arguments = np.linspace(min(low / bound, 1.0), max(high / bound, -1.0), 257)
+    largest = float(np.abs(chebyshev.chebval(arguments, series)).max())
     tails = np.append(np.cumsum(np.abs(series[::-1]))[::-1][1:], 0.0)
-    fitting = np.nonzero(tails <= error * largest)[0]
-    degree = max(int(fitting[0]), 1)
-    if not exact and degree > HIGHEST_DEGREE * 3 // 4:
+    degrees = np.nonzero(tails <= error * largest)[0]
+    degree = max(int(degrees[0]), 1)
+    if not is_exact and degree > HIGHEST_DEGREE * 3 // 4:
         return None  # a tail that is cut off by the number of points says nothing
     # Degrees up to 2^k - 1 take k products in a row; a square alone takes one.
-    highest = degree if degree <= 2 else (1 << degree.bit_length()) - 1
-    return op.Polynomial(series[: highest + 1], bound)
+    highest_degree = degree if degree <= 2 else (1 << degree.bit_length()) - 1
+    return op.Polynomial(series[: highest_degree + 1], bound)
 
 
 def interpolant(function: Function, bound: float, points: int) -> Reals:

@@ -34,31 +34,31 @@ def _fold(rewriter: Rewriter, node: Node) -> int | None:
     layer = source.operation
     axis = 1
     if reshape is not None:
-        inner = rewriter.builder.shape(source.output)
-        if isinstance(layer, op.Dense) and inner[-1] == shape[-1]:
+        layer_shape = rewriter.builder.shape(source.output)
+        if isinstance(layer, op.Dense) and layer_shape[-1] == shape[-1]:
             axis = -1
-        elif inner[:2] != shape[:2]:
+        elif layer_shape[:2] != shape[:2]:
             return None
     match layer:
         case op.AddConstant(bias=bias):
-            total = np.asarray(bias.astype(np.float64) + addition.bias)
-            return rewriter.add(node, op.AddConstant(total), *source.inputs)
+            bias_sum = np.asarray(bias.astype(np.float64) + addition.bias)
+            return rewriter.add(node, op.AddConstant(bias_sum), *source.inputs)
         case op.ChannelAffine(factor=factor, offset=offset, uniform=uniform):
             vector = along(addition.bias, shape, 1)
             if vector is None:
                 return None
-            joined = op.ChannelAffine(
+            combined = op.ChannelAffine(
                 factor, plus(vector, offset), uniform=uniform and addition.bias.size == 1
             )
-            return rewriter.add(node, joined, *source.inputs)
+            return rewriter.add(node, combined, *source.inputs)
         case op.Conv2d() | op.Dense():
             vector = along(addition.bias, shape, axis)
             if vector is None:
                 return None
-            folded = affine(layer, np.ones_like(vector), vector)
+            folded_layer = affine(layer, np.ones_like(vector), vector)
             if reshape is None:
-                return rewriter.add(node, folded, *source.inputs)
-            scaled = rewriter.add_new(source.name, folded, *source.inputs)
-            return rewriter.add(node, reshape.operation, scaled)
+                return rewriter.add(node, folded_layer, *source.inputs)
+            layer_output = rewriter.add_new(source.name, folded_layer, *source.inputs)
+            return rewriter.add(node, reshape.operation, layer_output)
         case _:
             return None

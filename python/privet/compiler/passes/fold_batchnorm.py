@@ -31,53 +31,59 @@ def _fold_backward(rewriter: Rewriter, node: Node) -> int | None:
     if source is None:
         return None
     if node.operation.uniform and offset is None:
-        scaled = _scaled(rewriter, source, float(factor[0]), node)
-        if scaled is not None:
-            return scaled
+        result = _scale_source(rewriter, source, float(factor[0]), node)
+        if result is not None:
+            return result
     match source.operation:
         case op.Conv2d() | op.Dense() as layer:
             return rewriter.add(node, affine(layer, factor, offset), *source.inputs)
-        case op.ChannelAffine() as inner:
-            total_offset = offset if inner.offset is None else plus(inner.offset * factor, offset)
-            uniform = inner.uniform and node.operation.uniform
-            joined = op.ChannelAffine(inner.factor * factor, total_offset, uniform=uniform)
-            return rewriter.add(node, joined, *source.inputs)
+        case op.ChannelAffine() as preceding:
+            total_offset = (
+                offset if preceding.offset is None else plus(preceding.offset * factor, offset)
+            )
+            uniform = preceding.uniform and node.operation.uniform
+            combined = op.ChannelAffine(preceding.factor * factor, total_offset, uniform=uniform)
+            return rewriter.add(node, combined, *source.inputs)
         case op.Reshape() as reshape:
-            folded = _through(rewriter, source, node.operation)
+            folded = _fold_through_reshape(rewriter, source, node.operation)
             return None if folded is None else rewriter.add(node, reshape, folded)
     return None
 
 
-def _scaled(rewriter: Rewriter, source: Node, factor: float, node: Node | None) -> int | None:
+def _scale_source(rewriter: Rewriter, source: Node, factor: float, node: Node | None) -> int | None:
     """What a node made, times one number: by the layer that a product or a rearrangement reads.
 
     A power of two is left to the product of two values itself, whose scale it changes: that is
     exact and costs nothing, and is public as shapes are.
     """
-    step: Operation
+    operation: Operation
     match source.operation:
         case op.Conv2d() | op.Dense() as layer:
             count = layer.weight.shape[0 if isinstance(layer, op.Conv2d) else 1]
-            step, inputs = affine(layer, np.full(count, factor), None), source.inputs
+            operation, inputs = affine(layer, np.full(count, factor), None), source.inputs
         case op.Reshape() | op.Transpose() | op.MatMul():
-            step, exponent = source.operation, 0
-            if isinstance(step, op.MatMul):
+            operation, exponent = source.operation, 0
+            if isinstance(operation, op.MatMul):
                 factor, exponent = math.frexp(factor)
-            before = rewriter.source(source.inputs[0])
-            first = None if before is None else _scaled(rewriter, before, factor, None)
-            if first is None:
+            producer = rewriter.source(source.inputs[0])
+            scaled_input = (
+                None if producer is None else _scale_source(rewriter, producer, factor, None)
+            )
+            if scaled_input is None:
                 return None
-            inputs = (first, *source.inputs[1:])
+            inputs = (scaled_input, *source.inputs[1:])
             if exponent < 0:
-                return _shifted(rewriter, source, node, inputs, exponent)
+                return _scale_by_power_of_two(rewriter, source, node, inputs, exponent)
         case _:
             return None
     if node is not None:
-        return rewriter.add(node, step, *inputs)
-    return rewriter.add_new(source.name, step, *inputs, like=rewriter.builder.value(source.output))
+        return rewriter.add(node, operation, *inputs)
+    return rewriter.add_new(
+        source.name, operation, *inputs, like=rewriter.builder.value(source.output)
+    )
 
 
-def _shifted(
+def _scale_by_power_of_two(
     rewriter: Rewriter, source: Node, node: Node | None, inputs: tuple[int, ...], exponent: int
 ) -> int:
     """A product of two values, times a power of two."""
@@ -86,21 +92,23 @@ def _shifted(
     image = rewriter.add_new(source.name, op.Reshape((1, *shape)), product)
     factors = (math.ldexp(1.0, exponent),)
     pool = op.AvgPool2d((1, 1), (1, 1), op.NO_PADDING, (1, 1), (rows, columns), factors)
-    halved = rewriter.add_new(source.name, pool, image)
+    pooled = rewriter.add_new(source.name, pool, image)
     if node is not None:
-        return rewriter.add(node, op.Reshape(shape), halved)
-    return rewriter.add_new(source.name, op.Reshape(shape), halved)
+        return rewriter.add(node, op.Reshape(shape), pooled)
+    return rewriter.add_new(source.name, op.Reshape(shape), pooled)
 
 
-def _through(rewriter: Rewriter, reshape: Node, change: op.ChannelAffine) -> int | None:
+def _fold_through_reshape(
+    rewriter: Rewriter, reshape: Node, channel_affine: op.ChannelAffine
+) -> int | None:
     """Folds into the layer in front of a reshape, if the channels stay or share one number."""
     layer = rewriter.source(reshape.inputs[0])
     if layer is None or not isinstance(layer.operation, op.Conv2d | op.Dense):
         return None
     shape = rewriter.builder.shape(layer.output)
-    factor, offset = change.factor, change.offset
+    factor, offset = channel_affine.factor, channel_affine.offset
     if shape[:2] != rewriter.builder.shape(reshape.output)[:2]:
-        if not change.uniform:
+        if not channel_affine.uniform:
             return None
         factor = np.full(shape[1], factor[0])
         offset = None if offset is None else np.full(shape[1], offset[0])
@@ -109,14 +117,14 @@ def _through(rewriter: Rewriter, reshape: Node, change: op.ChannelAffine) -> int
 
 def _lower(rewriter: Rewriter, node: Node) -> int | None:
     """A layer of its own: a 1x1 convolution over images, an elementwise product over rows."""
-    change, x = node.operation, rewriter.new[node.inputs[0]]
-    if not isinstance(change, op.ChannelAffine):
+    channel_affine, x = node.operation, rewriter.new[node.inputs[0]]
+    if not isinstance(channel_affine, op.ChannelAffine):
         return None
-    factor, offset = change.factor, change.offset
+    factor, offset = channel_affine.factor, channel_affine.offset
     shape = rewriter.builder.shape(x)
-    if change.uniform:
-        single = None if offset is None else offset[:1]
-        return _convolve(rewriter, node, x, (1, 1, 1, math.prod(shape)), factor[:1], single)
+    if channel_affine.uniform:
+        single_offset = None if offset is None else offset[:1]
+        return _convolve(rewriter, node, x, (1, 1, 1, math.prod(shape)), factor[:1], single_offset)
     if len(shape) > 2:
         image = (*shape[:2], math.prod(shape[2:-1]), shape[-1])
         return _convolve(rewriter, node, x, image, factor, offset)

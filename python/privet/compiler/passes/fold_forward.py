@@ -19,55 +19,61 @@ from privet.compiler.passes.rewriter import Rewriter
 
 def fold_forward(graph: Graph) -> Graph:
     """The same function with layers that read results of functions and of products themselves."""
-    rewriter, made_by, inner = Rewriter(graph), graph.producers(), _inner(graph)
+    rewriter, producers, foldable = Rewriter(graph), graph.producers(), _foldable_values(graph)
 
     def rewrite(node: Node) -> int | None:
         if not isinstance(node.operation, op.Dense):
             return None
-        layer, at, reshapes = node.operation, node.inputs[0], []
+        layer, value, reshapes = node.operation, node.inputs[0], []
         weight = layer.weight
         bias = np.zeros(weight.shape[1]) if layer.bias is None else layer.bias
         is_folded = False
-        while at in made_by and at in inner:
-            before = made_by[at]
-            if isinstance(before.operation, op.Scale | op.AddConstant):
-                row, is_folded = _row(before.operation, graph.values[at].shape), True
-                assert row is not None, "it folds"
-                if isinstance(before.operation, op.Scale):
-                    weight = weight * row[:, None]
+        while value in producers and value in foldable:
+            producer = producers[value]
+            if isinstance(producer.operation, op.Scale | op.AddConstant):
+                constants, is_folded = (
+                    _column_constants(producer.operation, graph.values[value].shape),
+                    True,
+                )
+                assert constants is not None, "it folds"
+                if isinstance(producer.operation, op.Scale):
+                    weight = weight * constants[:, None]
                 else:
-                    bias = bias + row @ weight
+                    bias = bias + constants @ weight
             else:
-                reshapes.append(before)
-            at = before.inputs[0]
-        ends_well = at in made_by and isinstance(made_by[at].operation, op.Elementwise | op.Mul)
-        if not is_folded or not ends_well:
+                reshapes.append(producer)
+            value = producer.inputs[0]
+        reads_nonlinear = value in producers and isinstance(
+            producers[value].operation, op.Elementwise | op.Mul
+        )
+        if not is_folded or not reads_nonlinear:
             return None
-        base = rewriter.new[at]
+        layer_input = rewriter.new[value]
         for reshape in reversed(reshapes):
-            base = rewriter.add_new(reshape.name, reshape.operation, base)
-        return rewriter.add(node, op.Dense(weight, bias), base)
+            layer_input = rewriter.add_new(reshape.name, reshape.operation, layer_input)
+        return rewriter.add(node, op.Dense(weight, bias), layer_input)
 
     return rewriter.walk(rewrite)
 
 
-def _inner(graph: Graph) -> set[int]:
+def _foldable_values(graph: Graph) -> set[int]:
     """Values that nodes make which fold into layers, and that nothing but layers reads, perhaps
     through other such nodes."""
-    read_by: dict[int, list[Node]] = {}
+    readers_of: dict[int, list[Node]] = {}
     for node in graph.nodes:
         for value in node.inputs:
-            read_by.setdefault(value, []).append(node)
-    ends = {output.value for output in graph.outputs}
-    inner: set[int] = set()
+            readers_of.setdefault(value, []).append(node)
+    output_values = {output.value for output in graph.outputs}
+    foldable: set[int] = set()
     for node in reversed(graph.nodes):
-        readers = read_by.get(node.output, [])
+        readers = readers_of.get(node.output, [])
         serves_layers = all(
-            isinstance(reader.operation, op.Dense) or reader.output in inner for reader in readers
+            isinstance(reader.operation, op.Dense) or reader.output in foldable
+            for reader in readers
         )
-        if node.output not in ends and serves_layers and _folds(graph, node):
-            inner.add(node.output)
-    return inner
+        if node.output not in output_values and serves_layers and _folds(graph, node):
+            foldable.add(node.output)
+    return foldable
 
 
 def _folds(graph: Graph, node: Node) -> bool:
@@ -77,12 +83,12 @@ def _folds(graph: Graph, node: Node) -> bool:
         case op.Reshape():
             return graph.values[node.inputs[0]].shape[-1:] == shape[-1:]
         case op.Scale() | op.AddConstant():
-            return _row(node.operation, shape) is not None
+            return _column_constants(node.operation, shape) is not None
         case _:
             return False
 
 
-def _row(operation: op.Scale | op.AddConstant, shape: tuple[int, ...]) -> Array | None:
+def _column_constants(operation: op.Scale | op.AddConstant, shape: tuple[int, ...]) -> Array | None:
     """A constant for each column, if the form of the constants says that all rows have the same."""
     if isinstance(operation, op.Scale):
         if operation.uniform or operation.by_column:

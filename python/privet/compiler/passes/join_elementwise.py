@@ -25,21 +25,21 @@ def join_elementwise(graph: Graph, *, products: bool = False) -> Graph:
     def rewrite(node: Node) -> int | None:
         operands = [terms.get(id, (id, Function())) for id in node.inputs]
         roots = {root for root, _ in operands}
-        joined = _joined(node.operation, [function for _, function in operands])
-        if joined is None or len(roots) != 1:
+        composition = _compose(node.operation, [function for _, function in operands])
+        if composition is None or len(roots) != 1:
             return None
         (root,) = roots
-        terms[node.output] = root, joined
-        if joined.degree == 1 or (products and joined.degree is not None):
+        terms[node.output] = root, composition
+        if composition.degree == 1 or (products and composition.degree is not None):
             return None
         if isinstance(node.operation, op.Elementwise) and root == node.inputs[0]:
             return None
-        return rewriter.add(node, op.Elementwise(joined), rewriter.new[root])
+        return rewriter.add(node, op.Elementwise(composition), rewriter.new[root])
 
     return rewriter.walk(rewrite)
 
 
-def _joined(operation: op.Operation, operands: list[Function]) -> Function | None:
+def _compose(operation: op.Operation, operands: list[Function]) -> Function | None:
     """What the operation computes from functions of one root, if it works element by element."""
     match operation:
         case op.Add():

@@ -16,9 +16,11 @@ def _join(rewriter: Rewriter, node: Node) -> int | None:
     if not isinstance(node.operation, op.Concat) or len(set(node.inputs)) < len(node.inputs):
         return None
     sources = [rewriter.source(rewriter.new[id]) for id in node.inputs]
-    relus = [s for s in sources if s is not None and isinstance(s.operation, op.Relu)]
+    relus = [
+        source for source in sources if source is not None and isinstance(source.operation, op.Relu)
+    ]
     if len(relus) < len(sources):
         return None
-    before = [source.inputs[0] for source in relus]
-    joined = rewriter.add_new(node.name, node.operation, *before)
-    return rewriter.add(node, op.Relu(), joined, name=relus[0].name)
+    relu_inputs = [source.inputs[0] for source in relus]
+    concatenation = rewriter.add_new(node.name, node.operation, *relu_inputs)
+    return rewriter.add(node, op.Relu(), concatenation, name=relus[0].name)

@@ -21,28 +21,30 @@ from privet.compiler.passes.rewriter import Rewriter, rewritten
 
 def keep_constants(graph: Graph) -> Graph:
     """The same function, with no scaling or shift of its argument alone in an `Elementwise`."""
-    return rewritten(graph, _part)
+    return rewritten(graph, _separate_constants)
 
 
-def _part(rewriter: Rewriter, node: Node) -> int | None:
+def _separate_constants(rewriter: Rewriter, node: Node) -> int | None:
     if not isinstance(node.operation, op.Elementwise):
         return None
     x = rewriter.new[node.inputs[0]]
-    leading, rest = parted(node.operation.function)
-    for step in leading:
+    leading_steps, remaining_function = parted(node.operation.function)
+    for step in leading_steps:
         x = rewriter.add_new(node.name, _linear(step, rewriter.builder.shape(x)), x)
-    return rewriter.add(node, op.Elementwise(rest), x) if leading else None
+    return rewriter.add(node, op.Elementwise(remaining_function), x) if leading_steps else None
 
 
 def parted(function: Function) -> tuple[list[Step], Function]:
     """The scalings and shifts that all else reads the argument through, and all else."""
-    leading, steps = [], list(function.steps)
+    leading_steps, steps = [], list(function.steps)
     while len(steps) > 1 and steps[0].name in ("scale", "shift"):
         if any(0 in step.operands for step in steps[1:]):
             break
-        leading.append(steps.pop(0))
-        steps = [replace(step, operands=tuple(at - 1 for at in step.operands)) for step in steps]
-    return leading, Function(tuple(steps))
+        leading_steps.append(steps.pop(0))
+        steps = [
+            replace(step, operands=tuple(index - 1 for index in step.operands)) for step in steps
+        ]
+    return leading_steps, Function(tuple(steps))
 
 
 def _linear(step: Step, shape: Shape) -> Operation:

@@ -23,10 +23,12 @@ def saturations(graph: Graph) -> int:
     return sum(isinstance(node.operation, op.Saturate) for node in graph.nodes)
 
 
-def keep_saturations(graph: Graph, ends: Mapping[int, tuple[float, float]]) -> tuple[Graph, int]:
+def keep_saturations(
+    graph: Graph, extremes: Mapping[int, tuple[float, float]]
+) -> tuple[Graph, int]:
     """The graph without `Saturate`, and how many of them became comparisons.
 
-    `ends` has the smallest and the largest element measured of each value.
+    `extremes` has the smallest and the largest element measured of each value.
     """
     rewriter = Rewriter(graph)
     count = 0
@@ -36,27 +38,27 @@ def keep_saturations(graph: Graph, ends: Mapping[int, tuple[float, float]]) -> t
         if not isinstance(node.operation, op.Saturate):
             return None
         low, high = node.operation.low, node.operation.high
-        slack = [node.operation.step / 2.0 + BEYOND * abs(end) for end in (low, high)]
-        smallest, largest = ends[node.inputs[0]]
-        is_below, is_above = smallest < low - slack[0], largest > high + slack[1]
+        slacks = [node.operation.step / 2.0 + BEYOND * abs(bound) for bound in (low, high)]
+        smallest, largest = extremes[node.inputs[0]]
+        is_below, is_above = smallest < low - slacks[0], largest > high + slacks[1]
         count += is_below or is_above
         x = rewriter.new[node.inputs[0]]
-        low_excess = _above(rewriter, node, x, low) if is_below else None
+        low_excess = _excess_over(rewriter, node, x, low) if is_below else None
         if not is_above:
-            return x if low_excess is None else _shifted(rewriter, node, low_excess, low)
-        excess = _above(rewriter, node, x, high)
-        within = rewriter.add_new(
+            return x if low_excess is None else _shift(rewriter, node, low_excess, low)
+        excess = _excess_over(rewriter, node, x, high)
+        clamped = rewriter.add_new(
             node.name, op.Sub(), x if low_excess is None else low_excess, excess
         )
-        return within if low_excess is None else _shifted(rewriter, node, within, low)
+        return clamped if low_excess is None else _shift(rewriter, node, clamped, low)
 
     return rewriter.walk(rewrite), count
 
 
-def _above(rewriter: Rewriter, node: Node, x: int, bound: float) -> int:
+def _excess_over(rewriter: Rewriter, node: Node, x: int, bound: float) -> int:
     """`max(x - bound, 0)`."""
-    return rewriter.add_new(node.name, op.Relu(), _shifted(rewriter, node, x, -bound))
+    return rewriter.add_new(node.name, op.Relu(), _shift(rewriter, node, x, -bound))
 
 
-def _shifted(rewriter: Rewriter, node: Node, x: int, offset: float) -> int:
+def _shift(rewriter: Rewriter, node: Node, x: int, offset: float) -> int:
     return x if offset == 0 else rewriter.add_new(node.name, op.AddConstant(np.asarray(offset)), x)

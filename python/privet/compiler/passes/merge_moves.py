@@ -17,51 +17,51 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
     each move for all readers of a value, which is then truncated, extended and opened once.
     """
     rewriter = Rewriter(graph)
-    before: dict[int, tuple[int, Move]] = {}
-    moves: dict[tuple[int, Move, int], int] = {}
+    move_sources: dict[int, tuple[int, Move]] = {}
+    shared_moves: dict[tuple[int, Move, int], int] = {}
 
     def rewrite(node: Node) -> int | None:
         move = node.operation
         if not isinstance(move, op.Reshape | op.Transpose):
             return None
         x = rewriter.new[node.inputs[0]]
-        while x in before:
-            source, first = before[x]
-            joined = _joined(first, move, rewriter.builder.shape(source))
-            if joined is None:
+        while x in move_sources:
+            source, first = move_sources[x]
+            composition = _compose(first, move, rewriter.builder.shape(source))
+            if composition is None:
                 break
-            x, move = source, joined
+            x, move = source, composition
         shape = rewriter.builder.shape(x)
-        plain = _plain(move, shape)
+        canonical = _canonical(move, shape)
         # Of the arguments of functions a reshape says how fine they are.
         fine = rewriter.old.values[node.output].fine
-        if plain == op.Reshape(shape) and fine == rewriter.builder.value(x).fine:
+        if canonical == op.Reshape(shape) and fine == rewriter.builder.value(x).fine:
             return x
-        if shared and (x, plain, fine) in moves:
-            return moves[x, plain, fine]
-        result = rewriter.add(node, plain, x)
-        before[result] = x, move
-        moves[x, plain, fine] = result
+        if shared and (x, canonical, fine) in shared_moves:
+            return shared_moves[x, canonical, fine]
+        result = rewriter.add(node, canonical, x)
+        move_sources[result] = x, move
+        shared_moves[x, canonical, fine] = result
         return result
 
     return rewriter.walk(rewrite)
 
 
-def _plain(move: Move, shape: Shape) -> Move:
+def _canonical(move: Move, shape: Shape) -> Move:
     """The same move of a value of this shape, as a reshape if elements keep their order."""
     if isinstance(move, op.Transpose):
-        long = [axis for axis in move.perm if shape[axis] != 1]
-        if long == sorted(long):
+        long_axes = [axis for axis in move.perm if shape[axis] != 1]
+        if long_axes == sorted(long_axes):
             return op.Reshape(tuple(shape[axis] for axis in move.perm))
     return move
 
 
-def _joined(first: Move, second: Move, shape: Shape) -> Move | None:
+def _compose(first: Move, second: Move, shape: Shape) -> Move | None:
     """One move that does both to a value of this shape, or None."""
     if isinstance(first, op.Transpose) and isinstance(second, op.Transpose):
         return op.Transpose(tuple(first.perm[axis] for axis in second.perm))
-    first = _plain(first, shape)
+    first = _canonical(first, shape)
     if not isinstance(first, op.Reshape):
         return None
-    second = _plain(second, first.shape)
+    second = _canonical(second, first.shape)
     return second if isinstance(second, op.Reshape) else None

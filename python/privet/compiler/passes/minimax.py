@@ -36,37 +36,37 @@ def closest_to_one(degree: int, low: float) -> tuple[Reals, float]:
     """Chebyshev coefficients of the odd polynomial closest to 1 on [low, 1], and its error."""
     orders = np.arange(1, degree + 1, 2)
     count = len(orders) + 1
-    even, fine = np.linspace(low, 1.0, _GRID), np.geomspace(low, 1.0, _GRID)
-    grid = np.unique(np.concatenate([even, fine]))
+    linear_grid, geometric_grid = np.linspace(low, 1.0, _GRID), np.geomspace(low, 1.0, _GRID)
+    grid = np.unique(np.concatenate([linear_grid, geometric_grid]))
     basis = chebyshev.chebvander(grid, degree)[:, orders]
-    places = np.searchsorted(grid, np.geomspace(low, 1.0, count)).clip(0, len(grid) - 1)
+    point_indices = np.searchsorted(grid, np.geomspace(low, 1.0, count)).clip(0, len(grid) - 1)
     coefficients: Reals = np.zeros(len(orders))
-    largest = 1.0
+    max_error = 1.0
     for _ in range(_EXCHANGES):
         signs = (-1.0) ** np.arange(count)
-        solved = np.linalg.solve(np.column_stack([basis[places], signs]), np.ones(count))
-        coefficients, level = np.asarray(solved[:-1], dtype=np.float64), abs(float(solved[-1]))
+        solution = np.linalg.solve(np.column_stack([basis[point_indices], signs]), np.ones(count))
+        coefficients, level = np.asarray(solution[:-1], dtype=np.float64), abs(float(solution[-1]))
         error = 1.0 - basis @ coefficients
-        largest = float(np.abs(error).max())
-        if largest <= level * (1.0 + 1e-6):
+        max_error = float(np.abs(error).max())
+        if max_error <= level * (1.0 + 1e-6):
             break
-        places = _extremes(error, count)
+        point_indices = _extremes(error, count)
     series = np.zeros(degree + 1)
     series[orders] = coefficients
-    return series, largest
+    return series, max_error
 
 
 def _extremes(error: Reals, count: int) -> npt.NDArray[np.intp]:
     """Where an error that alternates is largest in each run of one sign: `count` neighbours."""
-    cuts = np.nonzero(np.diff(np.signbit(error)))[0] + 1
-    runs = np.split(np.arange(len(error)), cuts)
+    sign_changes = np.nonzero(np.diff(np.signbit(error)))[0] + 1
+    runs = np.split(np.arange(len(error)), sign_changes)
     peaks = [run[np.argmax(np.abs(error[run]))] for run in runs]
     while len(peaks) > count:
         first, last = abs(error[peaks[0]]), abs(error[peaks[-1]])
         peaks.pop(0 if first < last else -1)
     while len(peaks) < count:  # a run at the end that is too short for the grid
-        spare = next(at for at in range(len(error)) if at not in peaks)
-        peaks = sorted([*peaks, spare])
+        extra = next(index for index in range(len(error)) if index not in peaks)
+        peaks = sorted([*peaks, extra])
     return np.asarray(peaks)
 
 
@@ -80,9 +80,9 @@ def stages(degrees: tuple[int, ...], low: float) -> list[Reals]:
     return polynomials
 
 
-def composed(series: list[Reals], x: Reals) -> Reals:
+def composed(composition: list[Reals], x: Reals) -> Reals:
     """The composition's values."""
-    for polynomial in series:
+    for polynomial in composition:
         x = np.asarray(chebyshev.chebval(x, polynomial), dtype=np.float64)
     return x
 
@@ -94,18 +94,18 @@ def sign(error: float) -> tuple[Reals, ...]:
     if not LEAST_ERROR <= error < 1.0:
         raise ValueError(f"no composition is good to {error}, only to {LEAST_ERROR}")
     x = np.linspace(-1.0, 1.0, 1 << 16)
-    options = [
+    candidates = [
         degrees
         for count in range(1, MOST_STAGES + 1)
         for degrees in combinations_with_replacement(DEGREES, count)
     ]
-    options.sort(key=lambda degrees: (_depth(degrees), len(degrees)))
-    for degrees in options:
+    candidates.sort(key=lambda degrees: (_depth(degrees), len(degrees)))
+    for degrees in candidates:
         for low in error * np.array(_LOWEST):
-            series = stages(degrees, float(low))
-            values = x * (1.0 + composed(series, x)) / 2.0
+            composition = stages(degrees, float(low))
+            values = x * (1.0 + composed(composition, x)) / 2.0
             if float(np.abs(values - np.maximum(x, 0.0)).max()) <= error:
-                return tuple(series)
+                return tuple(composition)
     raise ValueError(f"no composition of up to {MOST_STAGES} stages is good to {error}")
 
 

@@ -22,30 +22,34 @@ def quantize(graph: Graph) -> Graph:
         return value_scale
 
     def rewrite(node: Node) -> int:
-        rise = scale(node.output) - scale(node.inputs[0])
-        operation = _integer(node.operation, rise, scale(node.inputs[0]), scale(node.output))
+        weight_scale = scale(node.output) - scale(node.inputs[0])
+        operation = _quantize_constants(
+            node.operation, weight_scale, scale(node.inputs[0]), scale(node.output)
+        )
         return rewriter.add(node, operation, *(rewriter.new[id] for id in node.inputs))
 
     return rewriter.walk(rewrite)
 
 
-def _integer(operation: Operation, rise: int, before: int, scale: int) -> Operation:
+def _quantize_constants(
+    operation: Operation, weight_scale: int, input_scale: int, scale: int
+) -> Operation:
     match operation:
         case op.Conv2d(weight=weight, bias=bias) | op.Dense(weight=weight, bias=bias):
             rounded = None if bias is None else to_fixed(bias, scale)
-            return replace(operation, weight=to_fixed(weight, rise), bias=rounded)
+            return replace(operation, weight=to_fixed(weight, weight_scale), bias=rounded)
         case op.Scale(weight=weight):
-            return op.Scale(to_fixed(weight, rise))
+            return op.Scale(to_fixed(weight, weight_scale))
         case op.AddConstant(bias=bias):
             return op.AddConstant(to_fixed(bias, scale))
         case op.AvgPool2d(factors=factors):
-            rounded = to_fixed(np.asarray(factors, dtype=np.float64), rise)
+            rounded = to_fixed(np.asarray(factors, dtype=np.float64), weight_scale)
             return replace(operation, factors=tuple(int(factor) for factor in rounded))
         case op.Pad(constant=constant):
             return replace(operation, constant=int(to_fixed(np.asarray(constant), scale)))
         case op.Polynomial(coefficients=coefficients, bound=bound):
             rounded = to_fixed(coefficients, op.COEFFICIENT_BITS)
-            return op.Polynomial(rounded, max(int(to_fixed(np.asarray(bound), before)), 1))
+            return op.Polynomial(rounded, max(int(to_fixed(np.asarray(bound), input_scale)), 1))
         case _:
             return operation
 

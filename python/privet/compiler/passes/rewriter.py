@@ -32,23 +32,23 @@ class Rewriter:
         self._nodes: dict[int, Node] = {}
 
     def walk(
-        self, rewrite: Callable[[Node], int | None], output: Callable[[int], int] | None = None
+        self, rewrite: Callable[[Node], int | None], map_output: Callable[[int], int] | None = None
     ) -> Graph:
         """Rebuilds every node by `rewrite` and returns the new graph.
 
-        `output` maps the old graph's values that are outputs, if `new` does not.
+        `map_output` maps the old graph's values that are outputs, if `new` does not.
         """
-        output = output or self.new.__getitem__
+        map_output = map_output or self.new.__getitem__
         for entry in self.old.inputs:
             value = self.old.values[entry.value]
             self.new[entry.value] = self.builder.input(entry, value)
             self._old_of[self.new[entry.value]] = entry.value
         for node in self.old.nodes:
-            rewritten = rewrite(node)
-            self.new[node.output] = self.copy(node) if rewritten is None else rewritten
+            new_id = rewrite(node)
+            self.new[node.output] = self.copy(node) if new_id is None else new_id
             self._old_of[self.new[node.output]] = node.output
-        for end in self.old.outputs:
-            self.builder.output(end.name, output(end.value), end.client, end.kind)
+        for output in self.old.outputs:
+            self.builder.output(output.name, map_output(output.value), output.client, output.kind)
         return self.builder.build()
 
     def copy(self, node: Node) -> int:
@@ -63,9 +63,9 @@ class Rewriter:
         self, name: str, operation: Operation, *inputs: int, like: Value | None = None
     ) -> int:
         """An operation on new values that the old graph has no counterpart of."""
-        new = self.builder.add(operation, inputs, node=name, like=like)
-        self._nodes[new] = Node(operation, name, inputs, new)
-        return new
+        new_id = self.builder.add(operation, inputs, node=name, like=like)
+        self._nodes[new_id] = Node(operation, name, inputs, new_id)
+        return new_id
 
     def source(self, new: int) -> Node | None:
         """The new node that makes a new value, if nothing but the current node reads it."""

@@ -14,16 +14,16 @@ from privet.compiler.graph import operations as op
 
 def ring_widths(graph: Graph, ring_bits: int) -> dict[int, int]:
     """Bits of the ring that each value of an integer graph is made in."""
-    current = dict.fromkeys(graph.values, ring_bits)
-    width_of = dict(current)
+    current_widths = dict.fromkeys(graph.values, ring_bits)
+    width_of = dict(current_widths)
     for node in graph.nodes:
-        widths = {current[id] for id in node.inputs}
-        drops = isinstance(node.operation, op.Truncate) and node.operation.bits > 0
-        if node.operation.reads_ring or drops or len(widths) > 1:
-            current.update(dict.fromkeys(node.inputs, ring_bits))
-        width = ring_bits if node.operation.makes_ring else current[node.inputs[0]]
+        widths = {current_widths[id] for id in node.inputs}
+        drops_bits = isinstance(node.operation, op.Truncate) and node.operation.bits > 0
+        if node.operation.reads_ring or drops_bits or len(widths) > 1:
+            current_widths.update(dict.fromkeys(node.inputs, ring_bits))
+        width = ring_bits if node.operation.makes_ring else current_widths[node.inputs[0]]
         if isinstance(node.operation, op.Truncate):
             width -= node.operation.bits
             width = min(width, node.operation.width or width)
-        current[node.output] = width_of[node.output] = width
+        current_widths[node.output] = width_of[node.output] = width
     return width_of

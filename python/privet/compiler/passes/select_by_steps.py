@@ -19,10 +19,10 @@ def select_by_steps(graph: Graph) -> Graph:
     """The same function with a selection for each product with a step that nothing else reads."""
     rewriter = Rewriter(graph)
 
-    def compared(condition: int) -> tuple[int, bool] | None:
+    def comparison_of(condition: int) -> tuple[int, bool] | None:
         """What a condition compares with zero, and whether it holds where that is below."""
         step, negated = rewriter.source(condition), False
-        if step is not None and _is_one_more(step.operation):
+        if step is not None and _adds_one(step.operation):
             negative = rewriter.source(step.inputs[0])
             if negative is not None and isinstance(negative.operation, op.Negate):
                 step, negated = rewriter.source(negative.inputs[0]), True
@@ -35,18 +35,18 @@ def select_by_steps(graph: Graph) -> Graph:
             return None
         first, second = (rewriter.new[id] for id in node.inputs)
         for condition, y in ((first, second), (second, first)):
-            if step_of := compared(condition):
-                x, is_negated = step_of
+            if comparison := comparison_of(condition):
+                x, is_negated = comparison
                 if not is_negated:
                     return rewriter.add(node, Select(), x, y)
-                selected = rewriter.add_new(node.name, Select(), x, y)
-                return rewriter.add(node, op.Sub(), y, selected)
+                selection = rewriter.add_new(node.name, Select(), x, y)
+                return rewriter.add(node, op.Sub(), y, selection)
         return None
 
     return rewriter.walk(rewrite)
 
 
-def _is_one_more(operation: op.Operation) -> bool:
+def _adds_one(operation: op.Operation) -> bool:
     if not isinstance(operation, op.AddConstant) or not operation.defined:
         return False
     return bool(np.all(operation.bias == 1))

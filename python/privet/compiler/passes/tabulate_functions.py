@@ -71,22 +71,22 @@ class Tables:
     """Tables that follow one another, and bits that arguments and values keep beyond others'."""
 
     tables: tuple[op.Piecewise, ...]
-    argument: int = 0
-    value: int = 0
+    argument_bits: int = 0
+    value_bits: int = 0
 
 
 def tabulate_functions(
     graph: Graph,
     lows: Mapping[int, float],
-    ends: Mapping[int, tuple[float, float]],
+    extremes: Mapping[int, tuple[float, float]],
     *,
     scale_bits: int,
     error: float,
 ) -> Graph:
     """The graph with each `Elementwise` a `Piecewise` on what is brought into its range.
 
-    Values need magnitudes; `lows` has the smallest that is to be expected of each, `ends` the
-    smallest and the largest that were measured.
+    Values need magnitudes; `lows` has the smallest that is to be expected of each, `extremes`
+    the smallest and the largest that were measured.
 
     Raises `UnsupportedModel` if lines are off by more than `error` times the largest value in
     range; `OverflowRisk` if an argument fits no ring.
@@ -100,17 +100,17 @@ def tabulate_functions(
         (x,), function = node.inputs, node.operation.function
         magnitude = graph.values[x].magnitude
         assert magnitude is not None, "ranges are measured before this pass"
-        low, high = ends[x]
+        low, high = extremes[x]
         if low == high and math.prod(graph.values[x].shape) > 1 and is_reciprocal(function):
             with np.errstate(all="ignore"):
                 value = float(function(np.array([low]))[0])
             if not math.ldexp(abs(value), scale_bits) < 2.0**MOST_BITS:
-                problems.append(Problem(node.name, "activation", *_constant(low)))
+                problems.append(Problem(node.name, "activation", *_constant_argument(low)))
                 return None
         if is_reciprocal(function) and lows[x] > 0.0:
-            reciprocal = reciprocals(function, lows[x], magnitude, scale_bits)
-            if reciprocal is not None:
-                return _joined(rewriter, node, reciprocal, scale_bits)
+            reciprocal_tables = reciprocals(function, lows[x], magnitude, scale_bits)
+            if reciprocal_tables is not None:
+                return _sum_of_tables(rewriter, node, reciprocal_tables, scale_bits)
         bits = math.frexp(magnitude)[1] + scale_bits + GUARD_BITS
         if bits > RING_BITS[-1]:
             raise OverflowRisk(
@@ -122,12 +122,12 @@ def tabulate_functions(
                 bits_needed=bits,
             )
         domain = domain_of(function, lows[x], magnitude or 1.0, scale_bits)
-        reach, excess = graph.values[node.output].magnitude or 0.0, EXCESS
+        max_magnitude, excess = graph.values[node.output].magnitude or 0.0, EXCESS
         if function.degree is not None:
             # A polynomial of an argument at its margin is beyond the margin of values.
             end_values = function(np.array([-magnitude, magnitude]))
-            reach, excess = max(reach, float(np.abs(end_values).max())), 1.0
-        domain = within(function, domain, ends[x], reach, scale_bits, excess)
+            max_magnitude, excess = max(max_magnitude, float(np.abs(end_values).max())), 1.0
+        domain = within(function, domain, extremes[x], max_magnitude, scale_bits, excess)
         table = fit(function, domain, scale_bits, error)
         if table is None:
             domain = trimmed(function, domain, scale_bits)
@@ -138,14 +138,21 @@ def tabulate_functions(
             domain = narrow_domain
             table = fit(function, domain, scale_bits, error)
         if table is None and not domain.rises and not is_reciprocal(function):
-            for fine in FINER:
-                finer = Domain(domain.low << fine, domain.bits + fine)
-                if tables := parts(function, finer, scale_bits + fine, error):
-                    return _joined(rewriter, node, Tables(tables, argument=fine), scale_bits)
+            for extra_bits in FINER:
+                finer = Domain(domain.low << extra_bits, domain.bits + extra_bits)
+                if tables := parts(function, finer, scale_bits + extra_bits, error):
+                    return _sum_of_tables(
+                        rewriter, node, Tables(tables, argument_bits=extra_bits), scale_bits
+                    )
         if table is None:
-            tried = math.ldexp(domain.low, -scale_bits), math.ldexp(1 << domain.bits, -scale_bits)
-            span = f"{tried[0]:.3g} to {sum(tried):.3g}"
-            why = f"2^{INDEX_BITS[-1]} straight lines do not come close enough to it from {span}"
+            start_and_width = (
+                math.ldexp(domain.low, -scale_bits),
+                math.ldexp(1 << domain.bits, -scale_bits),
+            )
+            interval = f"{start_and_width[0]:.3g} to {sum(start_and_width):.3g}"
+            why = (
+                f"2^{INDEX_BITS[-1]} straight lines do not come close enough to it from {interval}"
+            )
             instead = (
                 "If it is among the model's last steps, let the client compute it (--reveal "
                 "scores). Else give calibration inputs that keep its argument in a narrower range, "
@@ -157,15 +164,15 @@ def tabulate_functions(
         if nonnegative and not domain.rises:
             table = shortened(table, scale_bits, error)
         table = replace(table, rises=domain.rises, nonnegative=nonnegative)
-        return _looked_up(rewriter, node, table, scale_bits)
+        return _look_up(rewriter, node, table, scale_bits)
 
-    tabulated = rewriter.walk(rewrite)
+    tabulated_graph = rewriter.walk(rewrite)
     if problems:
         raise UnsupportedModel(problems)
-    return tabulated
+    return tabulated_graph
 
 
-def _constant(argument: float) -> tuple[str, str]:
+def _constant_argument(argument: float) -> tuple[str, str]:
     return (
         f"its argument is {argument:.3g} in all elements and calibration inputs",
         "Check the exported file. Of nearest neighbours with weights='distance' skl2onnx writes "
@@ -183,17 +190,20 @@ def domain_of(function: Function, low: float, magnitude: float, scale: int) -> D
         end = 2.0**power
         far_points = end * np.geomspace(1.0, REACH / end, 200)
         near_points = np.concatenate([np.linspace(0.0, end, 200), far_points])
-        below = [
-            float(np.abs(function(-reach) - function(np.array([at]))).max())
-            for reach, at in ((near_points, 0.0), (far_points, -end))
+        differences_below = [
+            float(np.abs(function(-points) - function(np.array([end_point]))).max())
+            for points, end_point in ((near_points, 0.0), (far_points, -end))
         ]
-        right = function(far_points) - function(np.array([end]))
-        rises = [float(np.abs(right - slope * (far_points - end)).max()) for slope in (0.0, 1.0)]
+        differences_above = function(far_points) - function(np.array([end]))
+        rises = [
+            float(np.abs(differences_above - slope * (far_points - end)).max())
+            for slope in (0.0, 1.0)
+        ]
         if min(rises) > unit:
             continue
-        if below[0] == 0.0:
+        if differences_below[0] == 0.0:
             return Domain(0, power + scale, rises[1] <= unit)
-        if below[1] <= unit:
+        if differences_below[1] <= unit:
             return Domain(-(1 << (power + scale)), power + 1 + scale, rises[1] <= unit)
     return measured_domain(function, low, magnitude, scale)
 
@@ -213,34 +223,43 @@ def measured_domain(function: Function, low: float, magnitude: float, scale: int
 def within(
     function: Function,
     domain: Domain,
-    measured: tuple[float, float],
-    reach: float,
+    measured_range: tuple[float, float],
+    max_magnitude: float,
     scale: int,
     excess: float = EXCESS,
 ) -> Domain:
-    """The domain without arguments above or below those `measured` at which the function is beyond
-    `reach`, where it goes on to `excess` times that: as an exponential is of arguments with a
-    margin.
+    """The domain without arguments above or below those of `measured_range` at which the function
+    is beyond `max_magnitude`, where it goes on to `excess` times that: as an exponential is of
+    arguments with a margin.
 
     The end is rounded to a whole `END` and stated by the program.
     """
     unit = 2.0**-scale
-    first, last = domain.low * unit, (domain.low + (1 << domain.bits)) * unit
-    if domain.rises or not reach or not first <= measured[0] <= measured[1] <= last:
+    domain_start, domain_end = domain.low * unit, (domain.low + (1 << domain.bits)) * unit
+    if (
+        domain.rises
+        or not max_magnitude
+        or not domain_start <= measured_range[0] <= measured_range[1] <= domain_end
+    ):
         return domain
-    sides = [np.linspace(at, end, 4097) for at, end in zip(measured, (first, last), strict=True)]
-    values = [np.abs(function(side)) for side in sides]
-    is_beyond = [not float(value.max()) <= excess * reach for value in values]
+    side_arguments = [
+        np.linspace(start, end, 4097)
+        for start, end in zip(measured_range, (domain_start, domain_end), strict=True)
+    ]
+    side_magnitudes = [np.abs(function(arguments)) for arguments in side_arguments]
+    is_beyond = [
+        not float(magnitudes.max()) <= excess * max_magnitude for magnitudes in side_magnitudes
+    ]
     if sum(is_beyond) != 1:
         return domain
-    side, value = sides[is_beyond[1]], values[is_beyond[1]]
-    beyond = float(side[np.flatnonzero(~(value <= reach))[0]])
+    arguments, magnitudes = side_arguments[is_beyond[1]], side_magnitudes[is_beyond[1]]
+    crossing = float(arguments[np.flatnonzero(~(magnitudes <= max_magnitude))[0]])
     if is_beyond[1]:
-        top = math.ceil(beyond / END) * END
-        bits = max(math.ceil(math.log2((top - first) / unit)), INDEX_BITS[0] + 1)
+        top = math.ceil(crossing / END) * END
+        bits = max(math.ceil(math.log2((top - domain_start) / unit)), INDEX_BITS[0] + 1)
         return Domain(round(top / unit) - (1 << bits), bits)
-    bottom = math.floor(beyond / END) * END
-    bits = max(math.ceil(math.log2((last - bottom) / unit)), INDEX_BITS[0] + 1)
+    bottom = math.floor(crossing / END) * END
+    bits = max(math.ceil(math.log2((domain_end - bottom) / unit)), INDEX_BITS[0] + 1)
     return Domain(round(bottom / unit), bits)
 
 
@@ -251,15 +270,17 @@ def shortened(table: op.Piecewise, scale: int, error: float) -> op.Piecewise:
     So an exponential function is 0 above the table, and however many such values are added up.
     """
     half = Domain(table.low, table.bits - 1)
-    top, end = (math.ldexp(table.low + (1 << bits), -scale) for bits in (half.bits, table.bits))
-    left = float(np.subtract(*table.function(np.array([top, end]))))
-    if not left or abs(left) > math.ldexp(SHORT, -scale):
+    half_end, end = (
+        math.ldexp(table.low + (1 << bits), -scale) for bits in (half.bits, table.bits)
+    )
+    difference = float(np.subtract(*table.function(np.array([half_end, end]))))
+    if not difference or abs(difference) > math.ldexp(SHORT, -scale):
         return table
     steps, width = table.function.steps, math.ldexp(1.0, table.step_bits - scale)
     ramp = (
-        Step("shift", (0,), width - top),
+        Step("shift", (0,), width - half_end),
         Step("relu", (len(steps) + 1,)),
-        Step("scale", (len(steps) + 2,), left / width),
+        Step("scale", (len(steps) + 2,), difference / width),
         Step("sub", (len(steps), len(steps) + 3)),
     )
     return fit(Function((*steps, *ramp)), half, scale, error) or table
@@ -288,32 +309,32 @@ def parts(
     """Tables that follow one another and are close, for a function that is steep at one end; None
     if that takes too many."""
     unit, end = 2.0**-scale, domain.low + (1 << domain.bits)
-    most = float(np.abs(function(np.linspace(domain.low * unit, end * unit, 4097))).max())
-    tolerance = max(unit, relative_error(scale) * most)
+    max_magnitude = float(np.abs(function(np.linspace(domain.low * unit, end * unit, 4097))).max())
+    tolerance = max(unit, relative_error(scale) * max_magnitude)
     while True:
         for index_bits in (PIECE_BITS, INDEX_BITS[-1]):
             tables: list[op.Piecewise] = []
-            at = domain.low
-            while at < end and len(tables) < MOST_PIECES:
-                base = float(function(np.array([at * unit]))[0]) if tables else 0.0
-                step = Step("shift", (len(function.steps),), -base)
+            start = domain.low
+            while start < end and len(tables) < MOST_PIECES:
+                offset = float(function(np.array([start * unit]))[0]) if tables else 0.0
+                step = Step("shift", (len(function.steps),), -offset)
                 new_function = Function((*function.steps, step)) if tables else function
-                fitting = [
+                fitting_tables = [
                     table
                     for bits in range(index_bits + 1, domain.bits + 1)
-                    if at + (1 << bits - 1) < end or bits == index_bits + 1
-                    for table in [op.Piecewise(new_function, at, bits, index_bits)]
+                    if start + (1 << bits - 1) < end or bits == index_bits + 1
+                    for table in [op.Piecewise(new_function, start, bits, index_bits)]
                     if _error(table, scale)[0] <= tolerance
                 ]
-                if not fitting:
+                if not fitting_tables:
                     break
-                tables.append(fitting[-1])
-                at += 1 << fitting[-1].bits
-            if at >= end:
+                tables.append(fitting_tables[-1])
+                start += 1 << fitting_tables[-1].bits
+            if start >= end:
                 return tuple(tables)
-        if tolerance >= error * most:
+        if tolerance >= error * max_magnitude:
             return None
-        tolerance = min(2.0 * tolerance, error * most)
+        tolerance = min(2.0 * tolerance, error * max_magnitude)
 
 
 def is_reciprocal(function: Function) -> bool:
@@ -324,34 +345,37 @@ def is_reciprocal(function: Function) -> bool:
 def reciprocals(function: Function, low: float, high: float, scale: int) -> Tables | None:
     """Tables from `low` to `high`, to powers of two; None if that takes too many."""
     start, end = (
-        2.0 ** round_(math.log2(at)) for at, round_ in ((low, math.floor), (high, math.ceil))
+        2.0 ** rounding(math.log2(position))
+        for position, rounding in ((low, math.floor), (high, math.ceil))
     )
     end = max(end, 2.0 * start)
     precision = -round(math.log2(RELATIVE))
-    argument = min(max(precision - scale - round(math.log2(start)), 0), MOST_FINE)
-    least = float(np.abs(function(np.array([start, end]))).min())
-    value = min(max(precision - 1 - scale - math.floor(math.log2(least)), 0), MOST_FINE)
-    most = float(np.abs(function(np.array([start, end]))).max())
-    if scale + value + math.ceil(math.log2(most)) > MOST_BITS:
+    argument_bits = min(max(precision - scale - round(math.log2(start)), 0), MOST_FINE)
+    min_magnitude = float(np.abs(function(np.array([start, end]))).min())
+    value_bits = min(
+        max(precision - 1 - scale - math.floor(math.log2(min_magnitude)), 0), MOST_FINE
+    )
+    max_magnitude = float(np.abs(function(np.array([start, end]))).max())
+    if scale + value_bits + math.ceil(math.log2(max_magnitude)) > MOST_BITS:
         return None
     tables: list[op.Piecewise] = []
-    at, unit = start, 2.0 ** -(scale + argument)
-    while at < end and len(tables) < MOST_PIECES:
-        first, bits = round(at / unit), PIECE_BITS + 1
-        base = float(function(np.array([at]))[0])
+    position, unit = start, 2.0 ** -(scale + argument_bits)
+    while position < end and len(tables) < MOST_PIECES:
+        low_integer, bits = round(position / unit), PIECE_BITS + 1
+        offset = float(function(np.array([position]))[0])
         while (
-            at + (unit * 2**bits) < end
-            and _relative_error(function, at, unit * 2 ** (bits + 1)) <= RELATIVE
+            position + (unit * 2**bits) < end
+            and _relative_error(function, position, unit * 2 ** (bits + 1)) <= RELATIVE
         ):
             bits += 1
         steps = (
-            (*function.steps, Step("shift", (len(function.steps),), -base))
+            (*function.steps, Step("shift", (len(function.steps),), -offset))
             if tables
             else function.steps
         )
-        tables.append(op.Piecewise(Function(steps), first, bits, PIECE_BITS))
-        at += unit * 2**bits
-    return Tables(tuple(tables), argument, value) if at >= end else None
+        tables.append(op.Piecewise(Function(steps), low_integer, bits, PIECE_BITS))
+        position += unit * 2**bits
+    return Tables(tuple(tables), argument_bits, value_bits) if position >= end else None
 
 
 def _relative_error(function: Function, low: float, span: float) -> float:
@@ -364,19 +388,22 @@ def _relative_error(function: Function, low: float, span: float) -> float:
     return float(np.abs((values - chord - (values - chord)[middle] / 2.0) / values).max())
 
 
-def _joined(rewriter: Rewriter, node: Node, tables: Tables, scale: int) -> int:
+def _sum_of_tables(rewriter: Rewriter, node: Node, tables: Tables, scale: int) -> int:
     """The sum of tables that follow one another, each of the argument kept within its part."""
     x = node.inputs[0]
-    old, result = rewriter.old.values[x], rewriter.old.values[node.output]
-    entry = rewriter.add_new(
-        node.name, op.Reshape(old.shape), rewriter.new[x], like=replace(old, fine=tables.argument)
+    argument_value, result = rewriter.old.values[x], rewriter.old.values[node.output]
+    argument = rewriter.add_new(
+        node.name,
+        op.Reshape(argument_value.shape),
+        rewriter.new[x],
+        like=replace(argument_value, fine=tables.argument_bits),
     )
     total = None
     for table in tables.tables:
-        part = _looked_up(rewriter, node, table, scale, x=entry, fine=tables.value)
+        part = _look_up(rewriter, node, table, scale, x=argument, fine=tables.value_bits)
         if total is not None:
             part = rewriter.add_new(
-                node.name, op.Add(), total, part, like=replace(result, fine=tables.value)
+                node.name, op.Add(), total, part, like=replace(result, fine=tables.value_bits)
             )
         total = part
     assert total is not None
@@ -395,16 +422,16 @@ def relative_error(scale: int) -> float:
 
 def fit(function: Function, domain: Domain, scale: int, error: float) -> op.Piecewise | None:
     """The fewest lines that are close enough; None if no number of lines is."""
-    most = 0.0
+    max_magnitude = 0.0
     table = None
     for index_bits in INDEX_BITS:
         if index_bits >= domain.bits:
             break
         table = op.Piecewise(function, domain.low, domain.bits, index_bits)
-        max_error, most = _error(table, scale)
-        if max_error <= max(2.0**-scale, relative_error(scale) * most):
+        max_error, max_magnitude = _error(table, scale)
+        if max_error <= max(2.0**-scale, relative_error(scale) * max_magnitude):
             return table
-        if max_error > error * most and index_bits == INDEX_BITS[-1]:
+        if max_error > error * max_magnitude and index_bits == INDEX_BITS[-1]:
             return None
     return table
 
@@ -422,7 +449,7 @@ def _error(operation: op.Piecewise, scale: int) -> tuple[float, float]:
     return float(np.abs(values - chords).max()), float(np.abs(values).max())
 
 
-def _looked_up(
+def _look_up(
     rewriter: Rewriter,
     node: Node,
     table: op.Piecewise,
@@ -436,12 +463,13 @@ def _looked_up(
     Arguments keep as many bits as `x` does, and values `fine` more than others.
     """
     x = rewriter.new[node.inputs[0]] if x is None else x
-    extra = rewriter.builder.value(x).fine
+    extra_bits = rewriter.builder.value(x).fine
     low, top = (
-        math.ldexp(end, -scale - extra) for end in (table.low, table.low + (1 << table.bits) - 1)
+        math.ldexp(bound, -scale - extra_bits)
+        for bound in (table.low, table.low + (1 << table.bits) - 1)
     )
     largest = float(np.abs(table.function(np.linspace(low, top, 257))).max())
     result = rewriter.old.values[node.output]
-    reached = largest if fine else max(result.magnitude or 0.0, largest)
-    like = replace(result, magnitude=reached, fine=fine)
+    magnitude = largest if fine else max(result.magnitude or 0.0, largest)
+    like = replace(result, magnitude=magnitude, fine=fine)
     return rewriter.add_new(node.name, table, x, like=like)
