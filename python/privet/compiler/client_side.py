@@ -39,13 +39,13 @@ def part(
 ) -> tuple[Front | None, onnx.ModelProto]:
     """The front that clients compute, and the model behind it; no front if nothing is to be done.
     Raises `InvalidModel` if a shape is missing or does not fit."""
-    parting = _Parting(model, resolve(model, input_shapes))
+    partition = _ModelPartition(model, resolve(model, input_shapes))
     for node in model.graph.node:
-        parting.take(node)
-    return parting.result()
+        partition.assign(node)
+    return partition.result()
 
 
-class _Parting:
+class _ModelPartition:
     """The nodes of the front so far, with what each makes of an example."""
 
     def __init__(self, model: onnx.ModelProto, shapes: Mapping[str, Shape]) -> None:
@@ -55,101 +55,110 @@ class _Parting:
             self.constants[sparse.values.name] = dense(sparse)
         entries = [info for info in model.graph.input if info.name in shapes]
         self.given = [Given(info.name, _kind(info), shapes[info.name]) for info in entries]
-        self.data: dict[str, Array] = {}
+        self.examples: dict[str, Array] = {}
         for entry in self.given:
             if entry.kind in _EXAMPLES and math.prod(entry.shape) <= MAX_GIVEN:
-                self.data[entry.name] = np.full(entry.shape, _EXAMPLES[entry.kind])
+                self.examples[entry.name] = np.full(entry.shape, _EXAMPLES[entry.kind])
         self.nodes: list[HeadNode] = []
-        self.used: dict[str, Array] = {}
+        self.used_constants: dict[str, Array] = {}
         self.rest: list[onnx.NodeProto] = []
 
-    def take(self, node: onnx.NodeProto) -> None:
+    def assign(self, node: onnx.NodeProto) -> None:
         """Gives a node to the front if it can be computed there, else to the rest."""
         if node.op_type == "Imputer" and any(math.isinf(attr.f) for attr in node.attribute):
             # Infinity is never given, and no input of the rest may be infinite.
             node = onnx.helper.make_node("Identity", node.input, node.output, node.name)
-        reads = [name for name in node.input if name]
+        input_names = [name for name in node.input if name]
         is_known = node.domain in (*DEFAULT_DOMAINS, ML) and bool(node.output)
-        if node.op_type in ("Shape", "Size") and reads[0] in self.data:
-            self._measure(node)
-        elif is_known and all(name in self.constants for name in reads) and foldable(node):
+        if node.op_type in ("Shape", "Size") and input_names[0] in self.examples:
+            self._fold_shape(node)
+        elif is_known and all(name in self.constants for name in input_names) and foldable(node):
             self._fold(node)
-        elif not (is_known and node.op_type in FRONT and self._compute(node, reads)):
+        elif not (is_known and node.op_type in FRONT and self._compute(node, input_names)):
             self.rest.append(node)
 
-    def _measure(self, node: onnx.NodeProto) -> None:
+    def _fold_shape(self, node: onnx.NodeProto) -> None:
         """A shape is a constant."""
-        example = np.zeros(self.data[node.input[0]].shape, np.float32)
+        example = np.zeros(self.examples[node.input[0]].shape, np.float32)
         opsets = self.model.opset_import
         self.constants[node.output[0]] = fold(node, [example], opsets)[0]
 
     def _fold(self, node: onnx.NodeProto) -> None:
         operands = [self.constants[name] if name else None for name in node.input]
         try:
-            folded = fold(node, operands, self.model.opset_import)
+            results = fold(node, operands, self.model.opset_import)
         except Exception:  # the importer of the rest says what is wrong
             self.rest.append(node)
             return
-        self.constants.update(zip([name for name in node.output if name], folded, strict=True))
+        self.constants.update(zip([name for name in node.output if name], results, strict=True))
 
-    def _compute(self, node: onnx.NodeProto, reads: Sequence[str]) -> bool:
+    def _compute(self, node: onnx.NodeProto, input_names: Sequence[str]) -> bool:
         """Whether the front can compute a node; tries it on the example."""
-        if not all(name in self.data or name in self.constants for name in reads):
+        if not all(name in self.examples or name in self.constants for name in input_names):
             return False
-        if node.op_type in LOOKUPS and reads[0] not in self.data:
+        if node.op_type in LOOKUPS and input_names[0] not in self.examples:
             return False
         try:
             step = HeadNode(node.op_type, tuple(node.input), tuple(node.output), _attributes(node))
             constants = {
-                name: plain(self.constants[name]) for name in reads if name not in self.data
+                name: plain(self.constants[name])
+                for name in input_names
+                if name not in self.examples
             }
-            forgiving = HeadNode(step.op, step.inputs, step.outputs, _forgiving(step.attributes))
-            trial = Head(self.opset, step.outputs, (forgiving,), constants)
-            outs = run_head(trial, {name: self.data[name] for name in reads if name in self.data})
+            trial_node = HeadNode(
+                step.op, step.inputs, step.outputs, _with_zero_rows(step.attributes)
+            )
+            trial = Head(self.opset, step.outputs, (trial_node,), constants)
+            outputs = run_head(
+                trial, {name: self.examples[name] for name in input_names if name in self.examples}
+            )
         except (Unsupported, InvalidProgram, ValueError):
             return False
         self.nodes.append(step)
-        self.used |= constants
-        self.data |= outs
+        self.used_constants |= constants
+        self.examples |= outputs
         return True
 
     def result(self) -> tuple[Front | None, onnx.ModelProto]:
         """The two parts."""
         if not self.nodes:
             return None, self.model
-        rest_reads = self._wanted()
+        rest_reads = self._rest_reads()
         rest_reads |= {output.name for output in self.model.graph.output}
-        cut = [name for name in self.data if name in rest_reads]
-        nodes = _needed(self.nodes, cut)
+        boundary_names = [name for name in self.examples if name in rest_reads]
+        nodes = _live_nodes(self.nodes, boundary_names)
         if not nodes:
             return None, self.model
         front_reads = {name for node in nodes for name in node.inputs}
-        front_reads.update(cut)
+        front_reads.update(boundary_names)
         steps = Head(
-            self.opset, tuple(cut), nodes, {k: v for k, v in self.used.items() if k in front_reads}
+            self.opset,
+            tuple(boundary_names),
+            nodes,
+            {k: v for k, v in self.used_constants.items() if k in front_reads},
         )
         entries = tuple(entry for entry in self.given if entry.name in front_reads)
-        return Front(entries, steps), self._behind(cut)
+        return Front(entries, steps), self._rest_model(boundary_names)
 
-    def _wanted(self) -> set[str]:
+    def _rest_reads(self) -> set[str]:
         """What the nodes of the rest read."""
         return {name for node in self.rest for name in names_read(node)}
 
-    def _behind(self, cut: Sequence[str]) -> onnx.ModelProto:
+    def _rest_model(self, boundary_names: Sequence[str]) -> onnx.ModelProto:
         model = without_nodes(self.model)
-        declared = {entry.name: entry for entry in self.model.graph.input}
+        declared_inputs = {entry.name: entry for entry in self.model.graph.input}
         entries = []
-        for name in cut:
-            kind = _TYPES.get(self.data[name].dtype.kind, onnx.TensorProto.STRING)
-            shape = self.data[name].shape
-            if name in declared:
-                kind = declared[name].type.tensor_type.elem_type
-            entries.append(onnx.helper.make_tensor_value_info(name, kind, shape))
+        for name in boundary_names:
+            element_type = _TYPES.get(self.examples[name].dtype.kind, onnx.TensorProto.STRING)
+            shape = self.examples[name].shape
+            if name in declared_inputs:
+                element_type = declared_inputs[name].type.tensor_type.elem_type
+            entries.append(onnx.helper.make_tensor_value_info(name, element_type, shape))
         del model.graph.input[:]
         model.graph.input.extend(entries)
         model.graph.node.extend(self.rest)
         initializers = {tensor.name for tensor in model.graph.initializer}
-        for name in self._wanted().intersection(self.constants) - initializers:
+        for name in self._rest_reads().intersection(self.constants) - initializers:
             array = self.constants[name]
             model.graph.initializer.append(onnx.numpy_helper.from_array(array, name))
         return model
@@ -166,19 +175,19 @@ def _kind(entry: onnx.ValueInfoProto) -> str:
 
 def _attributes(node: onnx.NodeProto) -> dict[str, object]:
     """A node's attributes; the one that may be no number as a text."""
-    copy = deepcopy(node)
-    del copy.attribute[:]
-    copy.attribute.extend(attr for attr in node.attribute if not math.isnan(attr.f))
-    missing = {attr.name: "nan" for attr in node.attribute if math.isnan(attr.f)}
-    return {**attributes_of(copy), **missing}
+    node_copy = deepcopy(node)
+    del node_copy.attribute[:]
+    node_copy.attribute.extend(attr for attr in node.attribute if not math.isnan(attr.f))
+    nan_attributes = {attr.name: "nan" for attr in node.attribute if math.isnan(attr.f)}
+    return {**attributes_of(node_copy), **nan_attributes}
 
 
-def _forgiving(attributes: Mapping[str, object]) -> dict[str, object]:
+def _with_zero_rows(attributes: Mapping[str, object]) -> dict[str, object]:
     """As the attributes, with zeros for what is no category: an example need not be one."""
     return {**attributes, "zeros": 1} if "zeros" in attributes else dict(attributes)
 
 
-def _needed(nodes: Sequence[HeadNode], outputs: Sequence[str]) -> tuple[HeadNode, ...]:
+def _live_nodes(nodes: Sequence[HeadNode], outputs: Sequence[str]) -> tuple[HeadNode, ...]:
     """The nodes that some output depends on, in their order."""
     live_names, live_nodes = set(outputs), []
     for node in reversed(nodes):

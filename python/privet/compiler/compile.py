@@ -204,28 +204,28 @@ def compile(
     if headroom is not None and not 0 <= headroom <= trial_widths[0].bits:
         raise Misuse(f"headroom is {headroom}; 0 to {trial_widths[0].bits} bits are possible")
     choices = (("relu", relu, RELUS), ("smooth", smooth, SMOOTH), ("reveal", reveal, REVEALS))
-    for option, choice, possible in choices:
-        if choice not in possible:
-            raise Misuse(f"{option} is {choice!r}; possible are {', '.join(possible)}")
+    for option, choice, allowed in choices:
+        if choice not in allowed:
+            raise Misuse(f"{option} is {choice!r}; possible are {', '.join(allowed)}")
     if relu == "sign" and smooth != "polynomial":
         raise Misuse(
             f"relu is 'sign', a polynomial, and smooth is {smooth!r}: give one or the other"
         )
     source = load_model(model)
-    beyond = [widths for widths in wider(bits, trial_widths) if widths.bits <= widest]
-    may_widen = bool(beyond) and calibration is not None and headroom is None and not sound
+    wider_trials = [widths for widths in wider(bits, trial_widths) if widths.bits <= widest]
+    may_widen = bool(wider_trials) and calibration is not None and headroom is None and not sound
     inputs, outputs = (
-        [info.name for info in end] for end in (source.graph.input, source.graph.output)
+        [info.name for info in entries] for entries in (source.graph.input, source.graph.output)
     )
     if state_pairs(inputs, outputs):
         _check_state(batch=batch, sound=sound, client_side=client_side, reveal=reveal)
     if reveal == "label":
         source = labels_alone(source)
     title = name or model_name(model, source)
-    front, behind = part(source, input_shapes) if client_side else (None, source)
+    front, private_model = part(source, input_shapes) if client_side else (None, source)
     import_graph = partial(
         import_model,
-        behind,
+        private_model,
         name=title,
         input_shapes=input_shapes if front is None else None,
         scores=reveal == "scores",
@@ -239,53 +239,53 @@ def compile(
         if not masks_hold(imported, lows_and_highs, margin):
             imported = import_graph(masks=False)
 
-    def finish(
-        imported: Graph, batches: list[list[Array]], front: Front | None, wide: bool = False
+    def build(
+        imported: Graph, batches: list[list[Array]], front: Front | None, use_wider: bool = False
     ) -> Compiled:
         quantized = None
-        if stated := saturations(imported):
-            imported, saturation_count = keep_saturations(
+        if saturation_total := saturations(imported):
+            imported, kept_saturations = keep_saturations(
                 imported, measure(imported, iter(batches))
             )
-            quantized = (saturation_count, stated)
+            quantized = (kept_saturations, saturation_total)
         graph = simplify(
             imported, public_functions=smooth != "polynomial", products=smooth == "piecewise"
         )
-        ends = measure(graph, iter(batches))
+        extremes = measure(graph, iter(batches))
         for pair in graph.state.values():
-            lows_and_highs = [ends[id] for id in pair]
-            extremes = (
+            lows_and_highs = [extremes[id] for id in pair]
+            state_extremes = (
                 min(low for low, _ in lows_and_highs),
                 max(high for _, high in lows_and_highs),
             )
-            ends |= dict.fromkeys(pair, extremes)
-        measured = {id: max(-low, high, 0.0) for id, (low, high) in ends.items()}
-        graph = exact = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
-        known_ends = ends | {
+            extremes |= dict.fromkeys(pair, state_extremes)
+        measured = {id: max(-low, high, 0.0) for id, (low, high) in extremes.items()}
+        graph = exact_graph = check_masks(_with_magnitudes(graph, measured, ranges or {}, margin))
+        known_extremes = extremes | {
             id: (-ranges[value.name], ranges[value.name])
             for id, value in graph.values.items()
             if ranges and value.name in ranges
         }
         if smooth == "polynomial":
-            graph = fit_polynomials(graph, known_ends, margin=margin, error=activation_error)
+            graph = fit_polynomials(graph, known_extremes, margin=margin, error=activation_error)
         if relu == "sign":
             graph = approximate_relus(graph, error=activation_error)
             check_results(graph, margin=margin)
-        lows = {id: low / margin for id, (low, _) in ends.items()}
+        lows = {id: low / margin for id, (low, _) in extremes.items()}
 
-        def lowered(widths: Widths, samples: int, spare: int) -> tuple[Graph, Graph]:
-            approximated = graph
+        def lower_for(widths: Widths, samples: int, spare: int) -> tuple[Graph, Graph]:
+            tabulated = graph
             if smooth == "piecewise":
-                precision = function_scale(widths.scale, widths.weight_scale, each=widths.each)
-                approximated = tabulate_functions(
+                table_scale = function_scale(widths.scale, widths.weight_scale, each=widths.each)
+                tabulated = tabulate_functions(
                     graph,
                     lows,
-                    known_ends,
-                    scale_bits=precision,
+                    known_extremes,
+                    scale_bits=table_scale,
                     error=activation_error,
                 )
             return lower(
-                widen(approximated, samples),
+                widen(tabulated, samples),
                 ring_bits=widths.bits,
                 scale_bits=widths.scale,
                 weight_scale=widths.weight_scale,
@@ -296,18 +296,20 @@ def compile(
                 spare=spare,
             )
 
-        proved = only_compares(graph)
-        sound_basis = sound or (proved and calibration is None)
-        basis = "sound" if sound_basis else "random" if calibration is None else "samples"
+        is_proved = only_compares(graph)
+        sound_basis = sound or (is_proved and calibration is None)
+        calibration_kind = (
+            "sound" if sound_basis else "random" if calibration is None else "samples"
+        )
 
         def attempt(widths: Widths, spare: int = 0) -> Choice[tuple[Compiled, Widths]]:
-            _, integers = whole = lowered(widths, batch, spare)
+            _, integers = graphs = lower_for(widths, batch, spare)
             program, weights = build_program(
                 integers,
                 ring_bits=widths.bits,
                 scale_bits=widths.scale,
                 batch=batch,
-                calibration=basis,
+                calibration=calibration_kind,
                 front=front,
             )
             check_size(program)
@@ -325,21 +327,27 @@ def compile(
                         magnitude=value.magnitude or 0.0,
                         bits_needed=RING_BITS[-1] + 1,
                     )
-            reached = tuple((value.magnitude or 0.0) / margin for value in integers.values.values())
+            reached_magnitudes = tuple(
+                (value.magnitude or 0.0) / margin for value in integers.values.values()
+            )
 
             @cache
             def accuracy() -> Accuracy:
-                pair = whole if batch == 1 else lowered(widths, 1, spare)
-                original = None if graph is exact else exact
+                single_graphs = graphs if batch == 1 else lower_for(widths, 1, spare)
+                original = None if graph is exact_graph else exact_graph
                 head = partial(by_client, program)
-                return measure_accuracy(*pair, batches, widths.bits, head=head, original=original)
+                return measure_accuracy(
+                    *single_graphs, batches, widths.bits, head=head, original=original
+                )
 
-            compiled = Compiled(program, weights, magnitudes, source, reached, accuracy, quantized)
-            if sound and not proved:
+            compiled = Compiled(
+                program, weights, magnitudes, source, reached_magnitudes, accuracy, quantized
+            )
+            if sound and not is_proved:
                 compiled.ranges().check()
             return Choice((compiled, widths), accuracy)
 
-        def roomier(compiled: Compiled, widths: Widths) -> Compiled:
+        def with_spare_bits(compiled: Compiled, widths: Widths) -> Compiled:
             """The same in rings for whatever inputs within their bounds bring about, so far as that
             takes few bits more."""
             spare = min(max(compiled.ranges().bits_beyond_narrow, 0), MOST_SPARE)
@@ -356,47 +364,49 @@ def compile(
             return compiled
 
         magnitudes = {value.name: value.magnitude or 0.0 for value in graph.values.values()}
-        large = elements(graph) >= LARGE
+        is_large = elements(graph) >= LARGE
         compiled, widths = choose(
-            beyond if wide else trial_widths,
+            wider_trials if use_wider else trial_widths,
             attempt,
             trust_first=calibration is None,
-            first_tolerance=KEPT if large or wide else TOLERANCE,
+            first_tolerance=KEPT if is_large or use_wider else TOLERANCE,
             wider_trials=[] if may_widen else wider(bits, trial_widths),
         )
-        is_free = calibration is not None and headroom is None and not sound and not large
-        return roomier(compiled, widths) if is_free else compiled
+        is_free = calibration is not None and headroom is None and not sound and not is_large
+        return with_spare_bits(compiled, widths) if is_free else compiled
 
-    measured_alone = calibration is not None and front is None and headroom is None and not sound
+    may_scale_columns = calibration is not None and front is None and headroom is None and not sound
 
-    def best(*, wide: bool) -> Compiled:
-        compiled, tries = None, partial(finish, wide=wide)
+    def compile_best(*, use_wider: bool) -> Compiled:
+        compiled, build_with_widths = None, partial(build, use_wider=use_wider)
         try:
-            compiled = tries(imported, batches, front)
+            compiled = build_with_widths(imported, batches, front)
         except OverflowRisk:
-            if not measured_alone:
+            if not may_scale_columns:
                 raise
-        if measured_alone and (compiled is None or compiled.accuracy().relative > TOLERANCE):
-            compiled = _in_units(imported, batches, opset_of(source), tries, compiled)
+        if may_scale_columns and (compiled is None or compiled.accuracy().relative > TOLERANCE):
+            compiled = _build_in_column_units(
+                imported, batches, opset_of(source), build_with_widths, compiled
+            )
         assert compiled is not None, "it is refused, or there is one"
         return compiled
 
     try:
-        compiled = best(wide=False)
+        compiled = compile_best(use_wider=False)
     except OverflowRisk as refusal:
         if not may_widen:
             raise
-        compiled = _widened(partial(best, wide=True), refusal)
-    return compiled if calibration is None else _compared(compiled, calibration)
+        compiled = _with_wider_ring(partial(compile_best, use_wider=True), refusal)
+    return compiled if calibration is None else _with_comparison(compiled, calibration)
 
 
-def _widened(compiled: Callable[[], Compiled], refusal: OverflowRisk) -> Compiled:
+def _with_wider_ring(compile_wider: Callable[[], Compiled], refusal: OverflowRisk) -> Compiled:
     """The program in a ring that some choices of suites do not carry, which says so. Raises the
     `refusal` of narrower rings if this one holds the model neither."""
     from privet.compiler.executor.widths import USUAL, WIDEST
 
     try:
-        compiled_wide = compiled()
+        compiled_wide = compile_wider()
     except OverflowRisk:
         raise refusal from None
     ring = compiled_wide.program.ring_bits
@@ -409,7 +419,7 @@ def _widened(compiled: Callable[[], Compiled], refusal: OverflowRisk) -> Compile
     return replace(compiled_wide, widened=why)
 
 
-def _compared(compiled: Compiled, samples: Sequence[Sample]) -> Compiled:
+def _with_comparison(compiled: Compiled, samples: Sequence[Sample]) -> Compiled:
     """The same, of which `accuracy()` compares outputs with ONNX Runtime's, too."""
 
     @cache
@@ -422,34 +432,36 @@ def _compared(compiled: Compiled, samples: Sequence[Sample]) -> Compiled:
     return replace(compiled, accuracy=accuracy)
 
 
-def _in_units(
+def _build_in_column_units(
     imported: Graph,
     batches: list[list[Array]],
     opset: int,
-    finish: Callable[[Graph, list[list[Array]], Front | None], Compiled],
-    usual: Compiled | None,
+    build: Callable[[Graph, list[list[Array]], Front | None], Compiled],
+    baseline: Compiled | None,
 ) -> Compiled:
-    """The program with columns in units of their own, where that is more accurate than `usual`, or
-    where values have room in it alone. Raises `OverflowRisk` if values have room in neither."""
+    """The program with columns in units of their own, where that is more accurate than `baseline`,
+    or where values have room in it alone. Raises `OverflowRisk` if values have room in neither."""
     from privet.compiler.passes.column_units import column_units, in_units
 
     units = column_units(imported, batches)
-    if not units and usual is not None:
-        return usual
+    if not units and baseline is not None:
+        return baseline
     front, graph = in_units(imported, units, opset) if units else (None, imported)
-    entries = [units.get(entry.value) for entry in imported.inputs]
-    scaled = [
-        [x if factor is None else x * factor for x, factor in zip(batch, entries, strict=True)]
+    factors = [units.get(entry.value) for entry in imported.inputs]
+    scaled_batches = [
+        [x if factor is None else x * factor for x, factor in zip(batch, factors, strict=True)]
         for batch in batches
     ]
     try:
-        alternative = finish(graph, scaled, front)
+        alternative = build(graph, scaled_batches, front)
     except (OverflowRisk, UnsupportedModel):
-        if usual is None:
+        if baseline is None:
             raise
-        return usual
-    better = usual is None or 2 * alternative.accuracy().relative < usual.accuracy().relative
-    return alternative if better or usual is None else usual
+        return baseline
+    is_better = (
+        baseline is None or 2 * alternative.accuracy().relative < baseline.accuracy().relative
+    )
+    return alternative if is_better or baseline is None else baseline
 
 
 def save(folder: str | os.PathLike[str], program: Program, weights: Weights) -> None:
@@ -490,8 +502,8 @@ def _check_options(
 ) -> None:
     from privet.compiler.passes.check_ranges import RING_BITS, SCALE_BITS
 
-    whole = {"bits": bits, "scale": scale, "weight_scale": weight_scale, "batch": batch}
-    for option, value in whole.items():
+    integer_options = {"bits": bits, "scale": scale, "weight_scale": weight_scale, "batch": batch}
+    for option, value in integer_options.items():
         if value is not None and not isinstance(value, Integral):
             raise Misuse(f"{option} is {value!r}; a whole number is needed")
     if bits is not None and bits not in RING_BITS:
@@ -528,15 +540,15 @@ def _check_state(*, batch: int, sound: bool, client_side: bool, reveal: str) -> 
 
 
 def _with_magnitudes(
-    graph: Graph, measured: Mapping[int, float], stated: Mapping[str, float], margin: float
+    graph: Graph, measured: Mapping[int, float], ranges: Mapping[str, float], margin: float
 ) -> Graph:
     names = {value.name for value in graph.values.values()}
-    unknown = [name for name in stated if name not in names]
+    unknown = [name for name in ranges if name not in names]
     if unknown:
         raise InputError(
             f"ranges names {', '.join(unknown)}; the compiled model has {', '.join(sorted(names))}"
         )
     magnitudes = {
-        id: stated.get(value.name, measured[id]) * margin for id, value in graph.values.items()
+        id: ranges.get(value.name, measured[id]) * margin for id, value in graph.values.items()
     }
     return graph.with_values(lambda id, value: replace(value, magnitude=magnitudes[id]))
