@@ -56,11 +56,11 @@ def execute(
     """
     graph = integer_graph(program, weights)
     magnitudes = [0] * len(program.values)
-    encoded = encode_input(program, inputs)
+    input_integers = encode_input(program, inputs)
     arithmetic = arithmetic or Arithmetic()
     if state is None:
         state = [np.zeros(program.values[entry.input].shape, np.int64) for entry in program.state]
-    values = [*encoded, *state]
+    values = [*input_integers, *state]
     results = _run(graph, values, program.ring_bits, magnitudes, arithmetic, observe)
     integers, next_state = results[: len(program.outputs)], results[len(program.outputs) :]
     return Execution(

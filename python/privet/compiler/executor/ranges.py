@@ -119,7 +119,9 @@ def _session_batches(
 
 def _reported_steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterator[list[Array]]:
     """Some inferences of a session, the last one among them: inputs in the graph's order."""
-    reported = set(np.linspace(len(session) - 1, 0, STEPS_REPORTED).round().astype(int).tolist())
+    reported_steps = set(
+        np.linspace(len(session) - 1, 0, STEPS_REPORTED).round().astype(int).tolist()
+    )
     names = {entry.name: entry.state for entry in graph.inputs if entry.state is not None}
     state = {
         entry.name: np.zeros(graph.values[entry.value].shape, np.float32)
@@ -132,7 +134,7 @@ def _reported_steps(graph: Graph, session: Sequence[Sequence[Array]]) -> Iterato
             state[entry.name] if entry.state is not None else next(remaining_inputs)
             for entry in graph.inputs
         ]
-        if step in reported:
+        if step in reported_steps:
             yield batch
         results = run(graph, batch, lambda *_: None)
         outputs = {output.name: array for output, array in zip(graph.outputs, results, strict=True)}

@@ -67,5 +67,5 @@ def sound_bounds(graph: Graph, inputs: Mapping[int, int], ring_bits: int) -> Bou
 def _beyond_tables(graph: Graph, nodes: Sequence[Node], argument: tuple[int, int]) -> Iterator[int]:
     """The results of functions of one value whose tables its integers from and to may leave."""
     tables = [node.operation for node in nodes if isinstance(node.operation, Piecewise)]
-    exceeded = leaves_tables(tables, *argument, graph.context(nodes[0], 0))
-    yield from (node.output for node in nodes if node.operation in exceeded)
+    exceeded_tables = leaves_tables(tables, *argument, graph.context(nodes[0], 0))
+    yield from (node.output for node in nodes if node.operation in exceeded_tables)

@@ -84,7 +84,7 @@ def lower(
     above the point; by default, what was measured takes.
     Raises `OverflowRisk` if some value could leave the ring.
     """
-    placed = move_truncation(
+    scaled_graph = move_truncation(
         graph,
         ring_bits=ring_bits,
         scale_bits=scale_bits,
@@ -94,5 +94,5 @@ def lower(
         narrow=narrow and headroom is None,
         spare=spare,
     )
-    check_ranges(placed, ring_bits=ring_bits, scale_bits=scale_bits, margin=margin)
-    return placed, quantize(placed)
+    check_ranges(scaled_graph, ring_bits=ring_bits, scale_bits=scale_bits, margin=margin)
+    return scaled_graph, quantize(scaled_graph)

@@ -69,12 +69,12 @@ class _Widening:
     def _rewrite(self, node: Node) -> int:
         shapes = [self.single_graph.values[id].shape for id in node.inputs]
         shape = self.single_graph.values[node.output].shape
-        widened = self._on_joined_samples(node.operation, shapes, shape)
+        widened_operation = self._on_joined_samples(node.operation, shapes, shape)
         try:
-            if widened is None:
+            if widened_operation is None:
                 return self._on_sample_axis(node, shapes, shape)
             inputs = (self.rewriter.new[id] for id in node.inputs)
-            return self.rewriter.add(node, widened, *inputs)
+            return self.rewriter.add(node, widened_operation, *inputs)
         except ValueError as error:
             problem = Problem(node.name, type(node.operation).__name__, str(error), "Run single")
             raise UnsupportedModel([problem]) from error

@@ -77,8 +77,8 @@ def in_units(graph: Graph, units: Mapping[int, Array], opset: int) -> tuple[Fron
     values = {
         id: replace(value, name=names.get(id, value.name)) for id, value in graph.values.items()
     }
-    renamed = replace(graph, inputs=inputs, values=MappingProxyType(values))
-    return front, _Units(renamed, {id: 1.0 / array for id, array in units.items()}).graph()
+    renamed_graph = replace(graph, inputs=inputs, values=MappingProxyType(values))
+    return front, _Units(renamed_graph, {id: 1.0 / array for id, array in units.items()}).graph()
 
 
 class _Units:

@@ -45,8 +45,8 @@ def _fold_backward(rewriter: Rewriter, node: Node) -> int | None:
             combined = op.ChannelAffine(preceding.factor * factor, total_offset, uniform=uniform)
             return rewriter.add(node, combined, *source.inputs)
         case op.Reshape() as reshape:
-            folded = _fold_through_reshape(rewriter, source, node.operation)
-            return None if folded is None else rewriter.add(node, reshape, folded)
+            layer_output = _fold_through_reshape(rewriter, source, node.operation)
+            return None if layer_output is None else rewriter.add(node, reshape, layer_output)
     return None
 
 

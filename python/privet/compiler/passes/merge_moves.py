@@ -32,16 +32,16 @@ def merge_moves(graph: Graph, *, shared: bool = False) -> Graph:
                 break
             x, move = source, composition
         shape = rewriter.builder.shape(x)
-        canonical = _canonical(move, shape)
+        canonical_move = _canonical(move, shape)
         # Of the arguments of functions a reshape says how fine they are.
         fine = rewriter.old.values[node.output].fine
-        if canonical == op.Reshape(shape) and fine == rewriter.builder.value(x).fine:
+        if canonical_move == op.Reshape(shape) and fine == rewriter.builder.value(x).fine:
             return x
-        if shared and (x, canonical, fine) in shared_moves:
-            return shared_moves[x, canonical, fine]
-        result = rewriter.add(node, canonical, x)
+        if shared and (x, canonical_move, fine) in shared_moves:
+            return shared_moves[x, canonical_move, fine]
+        result = rewriter.add(node, canonical_move, x)
         move_sources[result] = x, move
-        shared_moves[x, canonical, fine] = result
+        shared_moves[x, canonical_move, fine] = result
         return result
 
     return rewriter.walk(rewrite)

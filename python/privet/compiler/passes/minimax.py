@@ -65,8 +65,8 @@ def _extremes(error: Reals, count: int) -> npt.NDArray[np.intp]:
         first, last = abs(error[peaks[0]]), abs(error[peaks[-1]])
         peaks.pop(0 if first < last else -1)
     while len(peaks) < count:  # a run at the end that is too short for the grid
-        extra = next(index for index in range(len(error)) if index not in peaks)
-        peaks = sorted([*peaks, extra])
+        neighbour = next(index for index in range(len(error)) if index not in peaks)
+        peaks = sorted([*peaks, neighbour])
     return np.asarray(peaks)
 
 

@@ -189,8 +189,8 @@ def exponent(value: Value) -> int:
 
 def function_scale(scale_bits: int, weight_scale: int, *, each: bool) -> int:
     """The scale of arguments and results of functions by lines."""
-    finest = FUNCTION_SCALE if scale_bits < FINE else FINE_FUNCTION_SCALE
-    return min(scale_bits, weight_scale, finest) if each else scale_bits
+    finest_scale = FUNCTION_SCALE if scale_bits < FINE else FINE_FUNCTION_SCALE
+    return min(scale_bits, weight_scale, finest_scale) if each else scale_bits
 
 
 class _Placement:

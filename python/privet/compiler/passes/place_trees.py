@@ -113,9 +113,9 @@ class _Ensemble:
     def _comparison_layer(self, thresholds: Array) -> op.Dense:
         """`4 (T - X) + 2` for all nodes: in the order of `Leaves`, or tree by tree."""
         trees, scale = self.trees, self.input.scale or 0
-        complete = trees.depth is not None
+        is_complete = trees.depth is not None
         features, thresholds = (
-            (a.T if complete else a).ravel() for a in (trees.feature, thresholds)
+            (a.T if is_complete else a).ravel() for a in (trees.feature, thresholds)
         )
         weight = np.zeros((self.input.shape[1], len(features)), dtype=np.float32)
         (inner_nodes,) = np.nonzero(features >= 0)

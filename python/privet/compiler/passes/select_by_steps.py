@@ -21,14 +21,14 @@ def select_by_steps(graph: Graph) -> Graph:
 
     def comparison_of(condition: int) -> tuple[int, bool] | None:
         """What a condition compares with zero, and whether it holds where that is below."""
-        step, negated = rewriter.source(condition), False
+        step, is_negated = rewriter.source(condition), False
         if step is not None and _adds_one(step.operation):
             negative = rewriter.source(step.inputs[0])
             if negative is not None and isinstance(negative.operation, op.Negate):
-                step, negated = rewriter.source(negative.inputs[0]), True
+                step, is_negated = rewriter.source(negative.inputs[0]), True
         if step is None or not isinstance(step.operation, op.Step):
             return None
-        return step.inputs[0], negated
+        return step.inputs[0], is_negated
 
     def rewrite(node: Node) -> int | None:
         if not isinstance(node.operation, op.Mul):

@@ -139,8 +139,8 @@ def tabulate_functions(
             table = fit(function, domain, scale_bits, error)
         if table is None and not domain.rises and not is_reciprocal(function):
             for extra_bits in FINER:
-                finer = Domain(domain.low << extra_bits, domain.bits + extra_bits)
-                if tables := parts(function, finer, scale_bits + extra_bits, error):
+                finer_domain = Domain(domain.low << extra_bits, domain.bits + extra_bits)
+                if tables := parts(function, finer_domain, scale_bits + extra_bits, error):
                     return _sum_of_tables(
                         rewriter, node, Tables(tables, argument_bits=extra_bits), scale_bits
                     )

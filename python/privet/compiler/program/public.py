@@ -186,13 +186,13 @@ class Program:
             document = json.loads(data)
             _check_version(document)
             program = cls._parse(document)
-            canonical = program.to_public_bytes()
+            canonical_bytes = program.to_public_bytes()
         except (
             *(ValueError, KeyError, TypeError, AttributeError),
             *(RecursionError, OverflowError, MemoryError),
         ) as error:
             raise InvalidProgram(f"the program is not readable: {error!r}") from error
-        if canonical != data:
+        if canonical_bytes != data:
             raise InvalidProgram("the program is not in canonical form: compile the model again")
         check_program(program)
         return program
