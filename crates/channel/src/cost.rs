@@ -8,7 +8,8 @@ use std::ops::{Add, AddAssign, Sub};
 /// counted, so the figures are the same over memory and over TLS. Abort frames are not counted.
 ///
 /// A round is counted each time this party turns to receiving: at its first receive, and at every receive that comes
-/// after at least one send since the previous receive. An exchange is one round on both sides.
+/// after at least one send since the previous receive, but for messages that travel beside another
+/// ([`Channel::recv_beside`](crate::Channel::recv_beside)). An exchange is one round on both sides.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Cost {
     /// Bytes sent, frame headers included.
