@@ -165,7 +165,7 @@ mod tests {
         }
         let file = include_str!("../../../tests/fixtures/functions.json");
         let cases: Vec<Case> = serde_json::from_str(file).expect("cases");
-        assert_eq!(cases.len(), 14);
+        assert_eq!(cases.len(), 15);
         for Case { name, from, to, steps, x, y } in cases {
             let mut values = x;
             Function { steps: &steps, from, to, ring_bits: 64 }.apply(&mut values);
