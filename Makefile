@@ -55,7 +55,7 @@ demo: setup ## Set up, then run a private inference and print it
 test: test-rust test-go test-python ## Set up, then run the tests (not the slow ones)
 
 test-rust: setup ## Only the Rust tests
-	$(CARGO) test $(RUST_TESTS)
+	$(CARGO) test $(RUST_TESTS) --no-fail-fast
 
 test-go: setup ## Only the Go tests (not the slow ones)
 	@$(NEEDS_GO); $(GO_RUN) test -short ./...
@@ -74,7 +74,7 @@ test-python: setup ## Only the Python tests (not the slow ones)
 	$(BIN)/python -m pytest $(PYTEST) -m "not slow$(LEFT_OUT)"
 
 test-all: setup ## Every test, the slow ones too
-	$(CARGO) test $(RUST_TESTS) -- --include-ignored
+	$(CARGO) test $(RUST_TESTS) --no-fail-fast -- --include-ignored
 	@$(NEEDS_GO); $(GO_RUN) test ./...
 	-@$(NEEDS_NPM); $(BIN)/python -m scripts.browser
 	$(BIN)/python -m pytest $(PYTEST) -m "(slow or not slow)$(LEFT_OUT)"
