@@ -1,14 +1,13 @@
 //! Sign and ReLU (SecONNds, Algorithm 2).
 
 use std::collections::VecDeque;
-use std::ops::Range;
 
 use privet_ot::{Role, Stock};
 use privet_ring::{Bits, Modulus, planes};
 
 use crate::compare::{carry_out, carry_out_then};
 use crate::mux::{Choice, Opening};
-use crate::tables::LastExchange;
+use crate::tables::{Carries, LastExchange};
 use crate::{Error, Party};
 
 /// Shares of `[x >= 0]`; `x`: this party's share in Z_2^k, `[n]`.
@@ -42,12 +41,12 @@ struct Multiplexer<'a> {
     ring: Modulus,
     tops: Bits,
     /// Signs by place of what waits for the other party.
-    opened: VecDeque<([(Range<usize>, Bits); 2], Opening)>,
+    opened: VecDeque<(Carries, Opening)>,
     results: Vec<u64>,
 }
 
 impl<'a> Multiplexer<'a> {
-    fn choices<'b>(&self, signs: &'b [(Range<usize>, Bits); 2]) -> [Choice<'b>; 2]
+    fn choices<'b>(&self, signs: &'b Carries) -> [Choice<'b>; 2]
     where
         'a: 'b,
     {
@@ -57,7 +56,7 @@ impl<'a> Multiplexer<'a> {
 }
 
 impl LastExchange for Multiplexer<'_> {
-    fn speak(&mut self, stock: &mut Stock, carries: [(Range<usize>, Bits); 2]) -> Result<Vec<u8>, Error> {
+    fn speak(&mut self, stock: &mut Stock, carries: Carries) -> Result<Vec<u8>, Error> {
         let signs = carries.map(|(place, carries)| {
             let signs = signs(stock.role(), &self.tops.slice(place.start, place.len()), carries);
             (place, signs)

@@ -29,10 +29,13 @@ const LANE: usize = 1 << 14;
 
 const MOST_LANES: usize = 4;
 
+/// This party's shares of the carries of one lane, some from each half, with their places.
+pub(crate) type Carries = [(Range<usize>, Bits); 2];
+
 /// An exchange that follows the carries of each lane.
 pub(crate) trait LastExchange {
-    /// This party's message, of its shares of the carries of one lane: some from each half, with their places.
-    fn speak(&mut self, stock: &mut Stock, carries: [(Range<usize>, Bits); 2]) -> Result<Vec<u8>, Error>;
+    /// This party's message, of a lane's carries.
+    fn speak(&mut self, stock: &mut Stock, carries: Carries) -> Result<Vec<u8>, Error>;
 
     /// Bytes of the other party's message for the first lane that waits for one.
     fn expects(&self) -> usize;

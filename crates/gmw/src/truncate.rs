@@ -13,7 +13,7 @@ use privet_ring::{Bits, Modulus, planes};
 
 use crate::compare::carry_out_then;
 use crate::product::{Opening, numbers};
-use crate::tables::LastExchange;
+use crate::tables::{Carries, LastExchange};
 use crate::{Error, Party};
 
 /// What becomes of the carry between the low parts.
@@ -72,7 +72,7 @@ struct CarriesAdded<'a> {
 }
 
 impl LastExchange for CarriesAdded<'_> {
-    fn speak(&mut self, stock: &mut Stock, carries: [(Range<usize>, Bits); 2]) -> Result<Vec<u8>, Error> {
+    fn speak(&mut self, stock: &mut Stock, carries: Carries) -> Result<Vec<u8>, Error> {
         let [(first, first_carries), (second, second_carries)] = carries;
         let (first_opening, mut message) = Opening::of(stock, &first_carries, self.high)?;
         let (second_opening, rest) = Opening::of(stock, &second_carries, self.high)?;
