@@ -8,8 +8,8 @@
 
 use privet_ring::{Bits, planes};
 
-use crate::tables::{self, LastExchange};
-use crate::{Error, Party, and_with_pairs, private_and};
+use crate::lanes::LastExchange;
+use crate::{Error, Party, and_with_pairs, private_and, tables};
 
 /// Depth of comparisons: linear suits a LAN, the others links with long round trips.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -10,7 +10,8 @@ use privet_ot::{Demand, OneHotCounts, ProductCounts, Role, TableCounts};
 use privet_ring::tournament::matches;
 use privet_ring::{Field, Modulus};
 
-use crate::tables::{self, Step, asker};
+use crate::lanes::{asker, halves};
+use crate::tables::Step;
 use crate::{Piecewise, Rounds, Sign};
 
 /// Correlations and traffic of a protocol.
@@ -84,7 +85,7 @@ pub fn carry(n: usize, bits: u32, rounds: Rounds) -> Cost {
 
 /// [`carry`] and an exchange that follows it lane by lane, with a frame for each.
 fn carry_then(n: usize, bits: u32, rounds: Rounds, exchange: Cost) -> Cost {
-    let lanes = if bits > 1 { tables::halves(n, rounds)[0].len() } else { 1 };
+    let lanes = if bits > 1 { halves(n, rounds)[0].len() } else { 1 };
     let frames = message(0) * (lanes - 1) as u64;
     let client_bytes = exchange.client_bytes + frames;
     let server_bytes = exchange.server_bytes + frames;
@@ -94,7 +95,7 @@ fn carry_then(n: usize, bits: u32, rounds: Rounds, exchange: Cost) -> Cost {
 /// The steps of an adder for `n` sums, half of them begun by either party.
 fn lookups(n: usize, steps: &[Step], rounds: Rounds) -> Cost {
     let mut cost = Cost { rounds: steps.len() as u64 + 1, ..Cost::default() };
-    let halves = tables::halves(n, rounds).into_iter().enumerate();
+    let halves = halves(n, rounds).into_iter().enumerate();
     for (half, n) in halves.flat_map(|(half, lanes)| lanes.into_iter().map(move |n| (half, n))) {
         for (index, step) in steps.iter().enumerate() {
             let demand = &mut cost.demand;

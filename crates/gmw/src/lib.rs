@@ -19,6 +19,7 @@ mod eights;
 mod error;
 mod extend;
 mod field;
+mod lanes;
 mod linear;
 mod maxpool;
 mod multiply;

@@ -6,8 +6,8 @@ use privet_ot::{Role, Stock};
 use privet_ring::{Bits, Modulus, planes};
 
 use crate::compare::{carry_out, carry_out_then};
+use crate::lanes::{Carries, LastExchange};
 use crate::mux::{Choice, Opening};
-use crate::tables::{Carries, LastExchange};
 use crate::{Error, Party};
 
 /// Shares of `[x >= 0]`; `x`: this party's share in Z_2^k, `[n]`.

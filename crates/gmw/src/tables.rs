@@ -7,42 +7,21 @@
 //!
 //! Steps are *flights*, each one way: who answers has its share of the result before it speaks, and so asks for the next step in the
 //! same breath, as the other party did before. To keep both busy, half of the comparisons start at the client and half at the
-//! server ([`halves`]), and flights of both halves cross. Where round trips are long and comparisons many, each half
+//! server ([`crate::lanes`]), and flights of both halves cross. Where round trips are long and comparisons many, each half
 //! has some lanes, which wait for different flights.
 
 use std::array;
-use std::ops::Range;
 
-use privet_channel::Channel;
-use privet_ot::{PairedTriples, PrivateAnds, Role, Shape, Stock, TablesReceived, TablesSent, Triples, shift};
+use privet_ot::{PairedTriples, PrivateAnds, Shape, TablesReceived, TablesSent, Triples, shift};
 use privet_ring::Bits;
 
 use crate::and::{Masked, private_message, private_product};
 use crate::compare::join;
+use crate::lanes::{LastExchange, asker, run};
 use crate::{Error, Party, Rounds, and, and_with_pairs, eights};
 
 /// Spans that the last lookup joins.
 const LAST: usize = 3;
-
-/// The least number of comparisons in a lane, of which one flight takes some 150 KB.
-const LANE: usize = 1 << 14;
-
-const MOST_LANES: usize = 4;
-
-/// This party's shares of the carries of one lane, some from each half, with their places.
-pub(crate) type Carries = [(Range<usize>, Bits); 2];
-
-/// An exchange that follows the carries of each lane.
-pub(crate) trait LastExchange {
-    /// This party's message, of a lane's carries.
-    fn speak(&mut self, stock: &mut Stock, carries: Carries) -> Result<Vec<u8>, Error>;
-
-    /// Bytes of the other party's message for the first lane that waits for one.
-    fn expects(&self) -> usize;
-
-    /// Takes that message in.
-    fn listen(&mut self, stock: &Stock, reply: Vec<u8>) -> Result<(), Error>;
-}
 
 /// One step of an adder; steps alternate in who asks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,22 +88,6 @@ impl Step {
     }
 }
 
-/// Of `n` comparisons, those whose first question is the client's and those whose first is the server's, in words of 64, each half by
-/// lanes: all as even as they come.
-pub(crate) fn halves(n: usize, rounds: Rounds) -> [Vec<usize>; 2] {
-    let first = (n / 2).next_multiple_of(64).min(n);
-    let lanes = if rounds == Rounds::Blocks { (n / LANE).clamp(1, MOST_LANES) } else { 1 };
-    [first, n - first].map(|n| {
-        let ends: Vec<usize> = (0..=lanes).map(|lane| (n * lane / lanes).next_multiple_of(64).min(n)).collect();
-        ends.windows(2).map(|ends| ends[1] - ends[0]).collect()
-    })
-}
-
-/// Who asks in a step of the first or the second half.
-pub(crate) fn asker(half: usize, step: usize) -> Role {
-    if (half + step).is_multiple_of(2) { Role::Client } else { Role::Server }
-}
-
 /// Shares of the carry out of both parties' summands, given by their bit planes, the lowest first; and a last exchange of each lane, if
 /// there is one to follow.
 pub(crate) fn carry_out(
@@ -176,61 +139,6 @@ pub(crate) fn above(
     Ok((occupied, carry))
 }
 
-/// Runs all steps, of both halves of the summands.
-///
-/// A lane speaks as soon as its last flight has come, so flights of other lanes are made and are on the link while it waits.
-fn run(
-    party: &mut Party<'_>,
-    planes: &[Bits],
-    steps: &[Step],
-    mut last_exchange: Option<&mut dyn LastExchange>,
-) -> Result<[Vec<Adder>; 2], Error> {
-    let (mut start, mut adders, mut places) = (0, [Vec::new(), Vec::new()], [Vec::new(), Vec::new()]);
-    for (half, lanes) in halves(planes[0].len(), party.rounds).into_iter().enumerate() {
-        for len in lanes {
-            let planes = planes.iter().map(|plane| plane.slice(start, len)).collect();
-            adders[half].push(Adder::new(party, half, planes, steps)?);
-            places[half].push(start..start + len);
-            start += len;
-        }
-    }
-    let flights = steps.len() + 1;
-    let around = |flight: usize| (flight.checked_sub(1).map(|step| steps[step]), steps.get(flight).copied());
-    let receive = |channel: &mut Channel, lane: usize, bytes: usize| match lane {
-        0 => channel.recv(bytes),
-        _ => channel.recv_beside(bytes),
-    };
-    for flight in 0..=flights {
-        for lane in 0..adders[0].len() {
-            if let Some(last) = flight.checked_sub(1) {
-                let listener = &mut adders[usize::from(asker(0, last) == party.role)][lane];
-                let bits = listener.expects(around(last));
-                let reply = receive(party.channel, lane, bits.div_ceil(8))?;
-                listener.listen(around(last), &Bits::from_bytes(&reply, bits)?);
-            }
-            let message = if flight < flights {
-                let mut message = Bits::default();
-                adders[usize::from(asker(0, flight) != party.role)][lane].speak(around(flight), &mut message);
-                message.to_bytes()
-            } else if let Some(exchange) = &mut last_exchange {
-                let carries = [0, 1].map(|half| (places[half][lane].clone(), adders[half][lane].generate[0].clone()));
-                exchange.speak(party.stock, carries)?
-            } else {
-                continue;
-            };
-            party.channel.send(&message)?;
-            party.channel.flush()?;
-        }
-    }
-    if let Some(exchange) = last_exchange {
-        for lane in 0..adders[0].len() {
-            let reply = receive(party.channel, lane, exchange.expects())?;
-            exchange.listen(party.stock, reply)?;
-        }
-    }
-    Ok(adders)
-}
-
 /// What this party takes from the stock for a step.
 enum Supply {
     Asker(TablesReceived),
@@ -251,7 +159,7 @@ struct Below {
 }
 
 /// This party's side of one lane of half of the comparisons.
-struct Adder {
+pub(crate) struct Adder {
     n: usize,
     is_server: bool,
     /// Its summands' bits that are not yet added.
@@ -259,7 +167,7 @@ struct Adder {
     /// The lowest of them, if it is in no block.
     below: Option<Below>,
     /// Its shares of the spans' bits, the lowest span first; in linear depth that of the carry alone.
-    generate: Vec<Bits>,
+    pub(crate) generate: Vec<Bits>,
     propagate: Vec<Bits>,
     /// Whether blocks add up to zero without a carry from below.
     zero: Vec<Bits>,
@@ -271,7 +179,12 @@ struct Adder {
 
 impl Adder {
     /// Takes all correlations, so that both parties do so in one order.
-    fn new(party: &mut Party<'_>, half: usize, mut planes: Vec<Bits>, steps: &[Step]) -> Result<Self, Error> {
+    pub(crate) fn new(
+        party: &mut Party<'_>,
+        half: usize,
+        mut planes: Vec<Bits>,
+        steps: &[Step],
+    ) -> Result<Self, Error> {
         let n = planes[0].len();
         let below = match steps[0].private_ands() {
             0 => None,
@@ -311,12 +224,12 @@ impl Adder {
     }
 
     /// Bits of a flight: the answer to the last step and the question of the next.
-    fn expects(&self, (last, next): (Option<Step>, Option<Step>)) -> usize {
+    pub(crate) fn expects(&self, (last, next): (Option<Step>, Option<Step>)) -> usize {
         self.n * (last.map_or(0, |step| step.bits()[1]) + next.map_or(0, |step| step.bits()[0]))
     }
 
     /// Answers the last step and asks for the next.
-    fn speak(&mut self, (last, next): (Option<Step>, Option<Step>), message: &mut Bits) {
+    pub(crate) fn speak(&mut self, (last, next): (Option<Step>, Option<Step>), message: &mut Bits) {
         if let Some(step) = last {
             self.answer(step, message);
         }
@@ -326,7 +239,7 @@ impl Adder {
     }
 
     /// Takes in the answer to the last step and the question of the next.
-    fn listen(&mut self, (last, next): (Option<Step>, Option<Step>), reply: &Bits) {
+    pub(crate) fn listen(&mut self, (last, next): (Option<Step>, Option<Step>), reply: &Bits) {
         let answered = last.map_or(0, |step| self.n * step.bits()[1]);
         if let Some(step) = last {
             self.take(step, &reply.slice(0, answered));

@@ -12,8 +12,8 @@ use privet_ot::{Role, Stock};
 use privet_ring::{Bits, Modulus, planes};
 
 use crate::compare::carry_out_then;
+use crate::lanes::{Carries, LastExchange};
 use crate::product::{Opening, numbers};
-use crate::tables::{Carries, LastExchange};
 use crate::{Error, Party};
 
 /// What becomes of the carry between the low parts.
