@@ -10,13 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from privet.compiler.executor.head import run_head, softmax
-from privet.compiler.graph import ClientStep
+from privet.compiler.graph import ClientStep, Output
 from privet.compiler.graph.front import Front, Given
 from privet.compiler.graph.head import plain
 from privet.compiler.graph.one_hot import one_hot
 from privet.compiler.graph.operations import Array, Shape
 from privet.compiler.graph.order import places
-from privet.compiler.program.public import Program, ProgramInput, ProgramOutput
+from privet.compiler.program.public import Program, ProgramInput
 from privet.errors import InputError, InvalidProgram
 
 _DTYPES = {"real": np.float64, "integer": np.int64, "boolean": np.bool_, "text": np.str_}
@@ -246,7 +246,7 @@ def as_tensor(array: Array) -> Array:
     return np.array([list(entry.values()) for entry in array])
 
 
-def _whole_numbers(program: Program, reals: Array, output: ProgramOutput) -> Array:
+def _whole_numbers(program: Program, reals: Array, output: Output) -> Array:
     """Whole numbers as the model has them: what a mean leaves beside one is cut off, but for what
     may be an error of fixed point."""
     error = min(2.0 ** (3 - program.scale_bits), 0.25)

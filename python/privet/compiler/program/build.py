@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from types import MappingProxyType
 
 import numpy as np
@@ -15,7 +16,6 @@ from privet.compiler.program.public import (
     Program,
     ProgramInput,
     ProgramOperation,
-    ProgramOutput,
     ProgramState,
     ProgramValue,
 )
@@ -71,9 +71,7 @@ def build_program(
             for e in graph.given
         ),
         outputs=tuple(
-            ProgramOutput(o.name, ids[o.value], o.client, o.kind)
-            for o in graph.outputs
-            if o.name not in state_outputs
+            replace(o, value=ids[o.value]) for o in graph.outputs if o.name not in state_outputs
         ),
         values=tuple(ProgramValue(v.shape, _scale(v)) for v in graph.values.values()),
         operations=tuple(operations),
@@ -113,7 +111,7 @@ def integer_graph(program: Program, weights: Weights) -> Graph:
             *(Input(e.name, e.input, state=STATE_PREFIX + e.name) for e in program.state),
         ),
         outputs=(
-            *(Output(o.name, o.value, o.client, o.kind) for o in program.outputs),
+            *program.outputs,
             *(Output(STATE_PREFIX + e.name, e.output) for e in program.state),
         ),
         values=MappingProxyType(values),

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-from privet.compiler.graph import ClientStep
+from privet.compiler.graph import ClientStep, Output
 from privet.compiler.graph.front import Front, Given
 from privet.compiler.graph.head import Head
 from privet.compiler.graph.operations import Shape
@@ -79,21 +79,6 @@ class ProgramInput:
 
 
 @dataclass(frozen=True)
-class ProgramOutput:
-    """What the client learns, what it still does in the clear, and one of `OUTPUT_KINDS`."""
-
-    name: str
-    value: int
-    client: ClientStep | None
-    kind: str = "real"
-
-    def to_document(self, usual_kind: str) -> dict[str, Any]:
-        """The output as the file has it, with its kind unless that is the usual one."""
-        document = {"name": self.name, "value": self.value, "client": _client_document(self.client)}
-        return document if self.kind == usual_kind else {**document, "kind": self.kind}
-
-
-@dataclass(frozen=True)
 class ProgramState:
     """A tensor that stays shared between the parties from one inference of a session to the next.
 
@@ -133,7 +118,7 @@ class Program:
     weight_bits: int
     weights_commitment: str
     inputs: tuple[ProgramInput, ...]
-    outputs: tuple[ProgramOutput, ...]
+    outputs: tuple[Output, ...]
     values: tuple[ProgramValue, ...]
     operations: tuple[ProgramOperation, ...]
     batch: int = 1
@@ -208,7 +193,7 @@ class Program:
             "weight_bits": self.weight_bits,
             "weights_commitment": self.weights_commitment,
             "inputs": [entry.to_document() for entry in self.inputs],
-            "outputs": [output.to_document(usual_kinds[output.value]) for output in self.outputs],
+            "outputs": [_output_document(o, usual_kinds[o.value]) for o in self.outputs],
             "values": [vars(value) for value in self.values],
             "operations": [
                 {
@@ -249,7 +234,7 @@ class Program:
                 for e in document["inputs"]
             ),
             outputs=tuple(
-                ProgramOutput(
+                Output(
                     _text(e["name"]),
                     _int(e["value"]),
                     _parse_client(e["client"]),
@@ -303,11 +288,14 @@ def _parse_operation(entry: dict[str, Any]) -> ProgramOperation:
     )
 
 
-def _client_document(step: ClientStep | None) -> dict[str, Any] | None:
-    if step is None:
-        return None
-    document: dict[str, Any] = {"op": step.op, "axis": step.axis}
-    return {**document, "flatten": True} if step.flatten else document
+def _output_document(output: Output, usual_kind: str) -> dict[str, Any]:
+    """What the client learns, and what it still does in the clear; with one of `OUTPUT_KINDS`
+    unless that is the usual one."""
+    client = None
+    if (step := output.client) is not None:
+        client = {"op": step.op, "axis": step.axis, **({"flatten": True} if step.flatten else {})}
+    document = {"name": output.name, "value": output.value, "client": client}
+    return document if output.kind == usual_kind else {**document, "kind": output.kind}
 
 
 def _parse_client(entry: dict[str, Any] | None) -> ClientStep | None:
