@@ -21,7 +21,7 @@ use crate::compared::{OpenedDigits, ROUND_BYTES, deal_digits, less_by_digits, pr
 use crate::digits::{Digits, columns, parts, products};
 use crate::ring_products::RingProducts;
 use crate::streams::Streams;
-use crate::{Error, Extend, Gate, KeyBytes, Party, Role, Seeds, Source, Truncate, secrets};
+use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
 
 /// What makes one of these gates.
 pub trait Carried: Copy + Sync {
@@ -108,84 +108,63 @@ fn ring_products(gate: &impl Carried, digits: &Digits) -> RingProducts {
     RingProducts { digits: digits.count(), ring: gate.carry_ring(), based: true }
 }
 
-/// What a dealer knows of these gates: one by one, as all that are [`crate::Compared`] have it from there.
-macro_rules! gates {
-    ($($gate:ty),+) => {$(
-        impl Gate for $gate {
-            fn key_bytes(&self, count: usize) -> KeyBytes {
-                key_bytes(self, count)
-            }
+impl<G: Carried> Gate for G {
+    fn key_bytes(&self, count: usize) -> KeyBytes {
+        let corrections = match by_bits(self, count) {
+            Some(digits) => as_bits(self, &digits, count),
+            None => in_ring(self, count),
+        };
+        KeyBytes { words: 0, corrections }
+    }
 
-            fn message_bytes(&self, count: usize) -> Vec<usize> {
-                message_bytes(self, count)
-            }
-
-            fn parts(&self, count: usize) -> usize {
-                parts(count)
-            }
-
-            fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
-                Ok(deal(self, count, seeds))
-            }
+    fn message_bytes(&self, count: usize) -> Vec<usize> {
+        let (low, bits) = (Modulus::new(self.low_bits()).packed_bytes(count), count.div_ceil(8));
+        match by_bits(self, count) {
+            Some(digits) => vec![low, columns(digits.count()) * bits, bits],
+            None => vec![low, columns(cut(self).count()) * bits],
         }
-    )+};
-}
-
-gates!(Extend, Truncate);
-
-/// Exact length of a batch's key.
-fn key_bytes(gate: &impl Carried, count: usize) -> KeyBytes {
-    let corrections = match by_bits(gate, count) {
-        Some(digits) => as_bits(gate, &digits, count),
-        None => in_ring(gate, count),
-    };
-    KeyBytes { words: 0, corrections }
-}
-
-/// Bytes of either party's messages.
-fn message_bytes(gate: &impl Carried, count: usize) -> Vec<usize> {
-    let (low, bits) = (Modulus::new(gate.low_bits()).packed_bytes(count), count.div_ceil(8));
-    match by_bits(gate, count) {
-        Some(digits) => vec![low, columns(digits.count()) * bits, bits],
-        None => vec![low, columns(cut(gate).count()) * bits],
     }
-}
 
-/// The server's part of a batch's key; the client has none but its seed.
-fn deal(gate: &impl Carried, count: usize, seeds: &Seeds) -> Vec<u8> {
-    let low = Modulus::new(gate.low_bits());
-    let mut client = Streams::new(Role::Client, &seeds.client);
-    let mut server = Streams::new(Role::Server, &seeds.server);
-    let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, low)));
-    let points = Zeroizing::new(low.add(&masks[0], &masks[1]));
-    let wraps = (masks[0].iter().zip(&masks[1])).map(|(client, server)| (client + server) >> low.bits());
-    let wraps = Zeroizing::new(wraps.collect::<Vec<_>>());
-    let mut flips = |client: &mut Streams, columns: usize| -> Vec<Bits> {
-        (0..columns).map(|_| client.flips(count).xor(&server.flips(count))).collect()
-    };
-    if let Some(digits) = by_bits(gate, count) {
+    fn parts(&self, count: usize) -> usize {
+        parts(count)
+    }
+
+    /// The server's part of a batch's key; the client has none but its seed.
+    fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
+        let low = Modulus::new(self.low_bits());
+        let [mut client, mut server] = seeds.streams();
+        let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, low)));
+        let points = Zeroizing::new(low.add(&masks[0], &masks[1]));
+        let wraps = (masks[0].iter().zip(&masks[1])).map(|(client, server)| (client + server) >> low.bits());
+        let wraps = Zeroizing::new(wraps.collect::<Vec<_>>());
+        let mut flips = |client: &mut Streams, columns: usize| -> Vec<Bits> {
+            (0..columns).map(|_| client.flips(count).xor(&server.flips(count))).collect()
+        };
+        if let Some(digits) = by_bits(self, count) {
+            let hidden = flips(&mut client, columns(digits.count()));
+            let mut corrections = deal_digits(&digits, &points, &hidden, &mut client);
+            let flips = flips(&mut client, 1).remove(0);
+            corrections.extend(secrets::correct(&[self.carry_ring()], count, &mut client, |i, out| {
+                out[0] = wraps[i] ^ u64::from(flips.get(i));
+            }));
+            return Ok(corrections);
+        }
+        let digits = cut(self);
         let hidden = flips(&mut client, columns(digits.count()));
-        let mut corrections = deal_digits(&digits, &points, &hidden, &mut client);
-        let flips = flips(&mut client, 1).remove(0);
-        corrections.extend(secrets::correct(&[gate.carry_ring()], count, &mut client, |i, out| {
-            out[0] = wraps[i] ^ u64::from(flips.get(i));
-        }));
-        return corrections;
+        let mut parts = client.part_streams(parts(count));
+        let mut corrections = digits.deal(&points, &mut parts);
+        let products = ring_products(self, &digits);
+        let tables = corrections.len();
+        corrections.resize(tables + products.bytes(count), 0);
+        products.deal(&hidden, &wraps, &mut parts, &mut corrections[tables..]);
+        Ok(corrections)
     }
-    let digits = cut(gate);
-    let hidden = flips(&mut client, columns(digits.count()));
-    let mut parts = client.part_streams(parts(count));
-    let mut corrections = digits.deal(&points, &mut parts);
-    let products = ring_products(gate, &digits);
-    let tables = corrections.len();
-    corrections.resize(tables + products.bytes(count), 0);
-    products.deal(&hidden, &wraps, &mut parts, &mut corrections[tables..]);
-    corrections
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::{Extend, Truncate};
 
     #[test]
     fn digits_are_the_cheapest() {

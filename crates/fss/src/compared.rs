@@ -1,28 +1,21 @@
-//! Gates that open their input behind a mask, compare it with the mask, and open the result behind a bit.
+//! Comparisons of opened numbers with numbers that the dealer knows.
 //!
 //! Few elements are compared by trees ([`point`]), in no round. Where keys would be [`ROUND_BYTES`] longer than with tables, they are compared
 //! digit by digit ([`crate::digits`]), in a round more: the parties open digits behind hidden bits, of which the dealer has shared the
 //! products as bits.
-//!
-//! With `x^ = x + r` and `e` the comparison's shared bit `[s(r) <= p(x^)]`, the parties open `o = e ^ u` and each makes its
-//! share of the gate's value from `x^`, `o` and its shares of a few secrets that depend on `r` and `u` alone. Gates differ
-//! in the two functions `p` and `s` and in the secrets; everything else is here.
-//!
-//! Both parts of `r` and `u` come from the parties' seeds. Of each secret the client's share comes from its seed, and the
-//! server's is what the dealer sends: the corrections.
 
 use std::io::Write;
 use std::ops::Range;
 
 use privet_prg::{Block, KEYS_A_PART, Seed, TreeHashes, Wiped};
-use privet_ring::{Bits, Modulus};
+use privet_ring::Bits;
 use rayon::prelude::*;
 use zeroize::Zeroizing;
 
 use crate::digits::{Digits, add_columns, columns, dealt, less, parts, products, to_bytes, with_single};
 use crate::point;
 use crate::streams::Streams;
-use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
+use crate::{Error, Party, Role, Source};
 
 /// Keys that are made at once: some megabytes of words.
 const CHUNK: usize = 2048;
@@ -75,9 +68,8 @@ pub(crate) fn ones(role: Role, count: usize) -> Bits {
     if role == Role::Server { none.not() } else { none }
 }
 
-/// The digits by which `count` elements are compared; none where trees are used.
-fn digits_for(gate: &impl Compared, count: usize) -> Option<Digits> {
-    let bits = gate.compared_bits();
+/// The digits by which `count` elements of so many bits are compared; none where trees are used.
+pub(crate) fn digits_for(bits: u32, count: usize) -> Option<Digits> {
     if bits == 0 {
         // Below the only bit of the ring there is no digit.
         return None;
@@ -85,48 +77,6 @@ fn digits_for(gate: &impl Compared, count: usize) -> Option<Digits> {
     let digits = Digits::cheapest(bits, |digits| products(digits.count()));
     let trees = 2 * word_bytes(bits, count);
     (trees > digits.table_bytes(count) + product_bytes(digits.count(), count) + ROUND_BYTES).then_some(digits)
-}
-
-/// What makes one of these gates.
-pub trait Compared: Copy {
-    /// The input's ring.
-    fn input(&self) -> Modulus;
-    /// Width of the comparison.
-    fn compared_bits(&self) -> u32;
-    /// What of the opened input is compared.
-    fn public_point(&self, opened: u64) -> u64;
-    /// What of the mask it is compared with.
-    fn secret_point(&self, mask: u64) -> u64;
-    /// The rings of the secrets.
-    fn secret_rings(&self) -> Vec<Modulus>;
-    /// The secrets: from both parts of the mask and from the flip `u`.
-    fn secrets(&self, masks: [u64; 2], flip: bool, out: &mut [u64]);
-    /// This party's share of the result: from its part of the mask, `x^`, `o` and its shares of the secrets.
-    fn choose(&self, role: Role, mask: u64, opened: u64, bit: bool, secrets: &[u64]) -> u64;
-    /// The ring of the result.
-    fn output(&self) -> Modulus;
-
-    /// Shares of the gate's value in its output ring; `x`: this party's shares in the input ring. Two rounds, or three by digits.
-    fn evaluate(self, party: &mut Party<'_>, seed: &Seed, body: &mut dyn Source, x: &[u64]) -> Result<Vec<u64>, Error> {
-        let (role, count, ring) = (party.role, x.len(), self.input());
-        let mut streams = Streams::new(role, seed);
-        let masks = Wiped::from(streams.masks(count, ring));
-        let mut opened = ring.add(x, &masks);
-        let reply = party.channel.exchange(&ring.pack(&opened))?;
-        ring.add_packed(&mut opened, &reply)?;
-        let points: Vec<u64> = opened.iter().map(|x| self.public_point(*x)).collect();
-        let mut bits = match digits_for(&self, count) {
-            None => compare(self.compared_bits(), &points, &mut streams, body)?,
-            // The secret is at most the public number unless that is less.
-            Some(digits) => less_by_digits(&digits, &points, &mut streams, party, body)?.xor(&ones(role, count)),
-        };
-        bits.xor_assign(&streams.flips(count));
-        bits.xor_assign(&Bits::from_bytes(&party.channel.exchange(&bits.to_bytes())?, count)?);
-        let output = self.output();
-        secrets::fold(&self.secret_rings(), count, role, &mut streams, body, |i, secrets| {
-            output.reduce(self.choose(role, masks[i], opened[i], bits.get(i), secrets))
-        })
-    }
 }
 
 /// What the digits of a batch compare to, opened behind hidden bits.
@@ -241,53 +191,6 @@ pub(crate) fn compare(bits: u32, points: &[u64], streams: &mut Streams, body: &m
     })?;
     let packed = bit.chunks(64).map(|bits| bits.iter().enumerate().fold(0, |word, (i, bit)| word | bit << i)).collect();
     Ok(Bits::from_words(packed, points.len())?)
-}
-
-impl<G: Compared> Gate for G {
-    fn key_bytes(&self, count: usize) -> KeyBytes {
-        let secrets = secrets::bytes(&self.secret_rings(), count);
-        match digits_for(self, count) {
-            None => KeyBytes { words: word_bytes(self.compared_bits(), count), corrections: secrets },
-            Some(digits) => {
-                let compared = digits.table_bytes(count) + product_bytes(digits.count(), count);
-                KeyBytes { words: 0, corrections: compared + secrets }
-            }
-        }
-    }
-
-    fn message_bytes(&self, count: usize) -> Vec<usize> {
-        let bits = count.div_ceil(8);
-        let digits = digits_for(self, count).map(|digits| columns(digits.count()) * bits);
-        [self.input().packed_bytes(count)].into_iter().chain(digits).chain([bits]).collect()
-    }
-
-    fn parts(&self, count: usize) -> usize {
-        digits_for(self, count).map_or(0, |_| parts(count))
-    }
-
-    fn deal(&self, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error> {
-        let mut client = Streams::new(Role::Client, &seeds.client);
-        let mut server = Streams::new(Role::Server, &seeds.server);
-        let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, self.input())));
-        let sum = |i: usize| self.input().reduce(masks[0][i].wrapping_add(masks[1][i]));
-        let points = Zeroizing::new((0..count).map(|i| self.secret_point(sum(i))).collect::<Vec<_>>());
-        let mut corrections = match digits_for(self, count) {
-            None => {
-                deal_comparisons(self.compared_bits(), &points, [&mut client, &mut server], words)?;
-                Vec::new()
-            }
-            Some(digits) => {
-                let columns = 0..columns(digits.count());
-                let hidden: Vec<Bits> = columns.map(|_| client.flips(count).xor(&server.flips(count))).collect();
-                deal_digits(&digits, &points, &hidden, &mut client)
-            }
-        };
-        let flips = client.flips(count).xor(&server.flips(count));
-        corrections.extend(secrets::correct(&self.secret_rings(), count, &mut client, |i, out| {
-            self.secrets([masks[0][i], masks[1][i]], flips.get(i), out);
-        }));
-        Ok(corrections)
-    }
 }
 
 /// The server's shares of products of the bits that hide columns, of which the client's come from its stream.

@@ -131,9 +131,8 @@ impl Gate for ExtendBounded {
     }
 
     fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
-        let mut client = Streams::new(Role::Client, &seeds.client);
-        let server = Streams::new(Role::Server, &seeds.server).flips(count);
-        let both = client.flips(count).and(&server);
+        let [mut client, mut server] = seeds.streams();
+        let both = client.flips(count).and(&server.flips(count));
         Ok(secrets::correct(&[self.secret_ring()], count, &mut client, |i, out| out[0] = u64::from(both.get(i))))
     }
 }

@@ -5,6 +5,7 @@ use std::ops::Add;
 
 use privet_prg::{Prg, Seed};
 
+use crate::streams::Streams;
 use crate::{Error, Role};
 
 /// The seeds of one batch, one for each party.
@@ -20,6 +21,11 @@ impl Seeds {
     /// Fresh seeds for a batch; a dealer may as well take each party's from a generator that the party has too.
     pub fn draw(prg: &mut Prg) -> Self {
         Self { client: prg.seed(), server: prg.seed() }
+    }
+
+    /// The streams of the client and of the server.
+    pub(crate) fn streams(&self) -> [Streams; 2] {
+        [Streams::new(Role::Client, &self.client), Streams::new(Role::Server, &self.server)]
     }
 }
 

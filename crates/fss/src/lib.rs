@@ -43,7 +43,6 @@ mod truncate;
 
 pub use argmax::argmax;
 pub use carry::Carried;
-pub use compared::Compared;
 pub use error::Error;
 pub use extend::{Extend, ExtendBounded};
 pub use gate::{Gate, KeyBytes, Seeds};

@@ -9,7 +9,7 @@ use privet_ring::{Bits, Modulus};
 use zeroize::Zeroizing;
 
 use crate::streams::Streams;
-use crate::{Error, Gate, KeyBytes, Party, Role, Seeds, Source, secrets};
+use crate::{Error, Gate, KeyBytes, Party, Seeds, Source, secrets};
 
 /// A bit in Z_2^n.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,8 +58,7 @@ impl Gate for Lift {
     }
 
     fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
-        let mut client = Streams::new(Role::Client, &seeds.client);
-        let mut server = Streams::new(Role::Server, &seeds.server);
+        let [mut client, mut server] = seeds.streams();
         let flips = Zeroizing::new([client.flips(count), server.flips(count)]);
         let flips = flips[0].xor(&flips[1]);
         Ok(secrets::correct(&[self.ring], count, &mut client, |i, out| out[0] = u64::from(flips.get(i))))

@@ -7,7 +7,7 @@ use privet_prg::Prg;
 use privet_ring::window::Groups;
 use privet_ring::{Modulus, tournament};
 
-use crate::{Compared, Error, Party, Relu, Source};
+use crate::{Error, Party, Relu, Source};
 
 /// Shares in Z_2^n of the maximum of each group; `x`: this party's shares, `groups`: indices into `x`, each group with at
 /// least one and differences below `2^(n-1)`.

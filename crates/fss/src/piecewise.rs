@@ -523,8 +523,7 @@ impl Gate for Piecewise {
     }
 
     fn deal(&self, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error> {
-        let mut client = Streams::new(Role::Client, &seeds.client);
-        let mut server = Streams::new(Role::Server, &seeds.server);
+        let [mut client, mut server] = seeds.streams();
         let masks = |ring: Modulus, client: &mut Streams, server: &mut Streams| {
             let [client, server] = [client, server].map(|streams| Zeroizing::new(streams.masks(count, ring)));
             Zeroizing::new(ring.add(&client, &server))

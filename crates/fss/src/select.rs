@@ -91,8 +91,7 @@ impl Gate for Select {
     }
 
     fn deal(&self, count: usize, seeds: &Seeds, _: &mut dyn Write) -> Result<Vec<u8>, Error> {
-        let mut client = Streams::new(Role::Client, &seeds.client);
-        let mut server = Streams::new(Role::Server, &seeds.server);
+        let [mut client, mut server] = seeds.streams();
         let masks = Zeroizing::new([&mut client, &mut server].map(|streams| streams.masks(count, self.ring)));
         let flips = client.flips(count).xor(&server.flips(count));
         Ok(secrets::correct(&[self.ring; 2], count, &mut client, |i, out| {

@@ -59,8 +59,7 @@ impl Gate for Sign {
     }
 
     fn deal(&self, count: usize, seeds: &Seeds, words: &mut dyn Write) -> Result<Vec<u8>, Error> {
-        let mut client = Streams::new(Role::Client, &seeds.client);
-        let mut server = Streams::new(Role::Server, &seeds.server);
+        let [mut client, mut server] = seeds.streams();
         let masks = [&mut client, &mut server].map(|streams| Zeroizing::new(streams.masks(count, self.ring)));
         let masks = Zeroizing::new(self.ring.add(&masks[0], &masks[1]));
         let points = Zeroizing::new(masks.iter().map(|mask| self.low(*mask)).collect::<Vec<_>>());

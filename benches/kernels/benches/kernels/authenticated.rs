@@ -6,7 +6,7 @@ use std::hint::black_box;
 use std::io;
 
 use privet_channel::{Channel, pair};
-use privet_fss::{Compared, Gate as _, Role, Seeds, point};
+use privet_fss::{Gate as _, Role, Seeds, point};
 use privet_kernels::{Bench, Limit, both};
 use privet_prg::{Prg, Seed};
 use privet_ring::Modulus;

@@ -3,8 +3,8 @@
 use std::io::Write;
 
 use privet_fss::{
-    Above, Carried, Compared, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Lift, Party, Piecewise, Relu,
-    Role, Seeds, Select, Sign, Source, Truncate, argmax, leaves, max_pool,
+    Above, Carried, Error, Extend, ExtendBounded, Gate, KeyBytes, KeyFile, Lift, Party, Piecewise, Relu, Role, Seeds,
+    Select, Sign, Source, Truncate, argmax, leaves, max_pool,
 };
 use privet_prg::{Prg, Seed};
 use privet_ring::tournament::{Ties, matches};

@@ -8,8 +8,8 @@ use std::thread;
 
 use privet_channel::record::{self, Direction};
 use privet_fss::{
-    Above, Carried, Compared, Error, Extend, ExtendBounded, Gate, Lift, Party, Piecewise, Relu, Role, Select, Sign,
-    Source, Truncate,
+    Above, Carried, Error, Extend, ExtendBounded, Gate, Lift, Party, Piecewise, Relu, Role, Select, Sign, Source,
+    Truncate,
 };
 use privet_prg::Seed;
 use privet_ring::{Bits, Lines, Modulus};

@@ -1,6 +1,5 @@
 //! `max(x, 0)`.
 
-use privet_fss::Compared;
 use privet_gmw::{Rounds, cost};
 use privet_ring::{Field, Modulus};
 
