@@ -14,9 +14,6 @@ from pathlib import Path
 
 PROFILE = Path(__file__).with_name("profile.toml")
 
-OUTSIDE = ("gmw", "suites")
-"""Crates whose suite `whole` is in a package of its own."""
-
 
 class Verdict(Enum):
     """What running one test came to."""
@@ -150,7 +147,4 @@ class Test:
 
 def target(crate: str, suite: str) -> list[str]:
     """What has cargo build a suite of a crate's tests alone."""
-    if suite == "lib":
-        return ["-p", f"privet-{crate}", "--lib"]
-    is_outside = suite == "whole" and crate in OUTSIDE
-    return ["-p", f"privet-{crate}-tests" if is_outside else f"privet-{crate}", "--test", suite]
+    return ["-p", f"privet-{crate}", *(["--lib"] if suite == "lib" else ["--test", suite])]

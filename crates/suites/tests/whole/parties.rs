@@ -72,7 +72,7 @@ pub struct Fixture {
 
 impl Fixture {
     fn read(name: &str) -> Self {
-        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("fixtures").join(name);
+        let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures").join(name);
         let read = |file| std::fs::read(folder.join(file)).expect("a fixture");
         let case = serde_json::from_slice(&read("case.json")).expect("a case");
         Self { public: read("program.json"), weights: read("weights.safetensors"), case }
