@@ -109,3 +109,24 @@ def test_samples_have_the_shape_of_what_lies_along_the_first_axis(tmp_path: Path
     assert [sample.shape for sample in samples if isinstance(sample, np.ndarray)] == [
         (10, 1, 4)
     ] * 5
+
+
+@pytest.mark.parametrize("names", [("pixels",), ("arr_0", "arr_1")])
+def test_samples_that_a_program_is_measured_on_are_compared_with_onnx_runtime(
+    tmp_path: Path, names: tuple[str, ...]
+) -> None:
+    """Whatever an archive's only array is called, and in order as numpy names them."""
+    inputs = [onnx.helper.make_tensor_value_info(f"x{i}", 1, [1, 4]) for i in range(len(names))]
+    output = onnx.helper.make_tensor_value_info("y", 1, [1, 4])
+    nodes = [
+        onnx.helper.make_node("Relu", ["x0"], ["a"]),
+        onnx.helper.make_node("Add", ["a", inputs[-1].name], ["y"]),
+    ]
+    graph = onnx.helper.make_graph(nodes, "sum", inputs, [output])
+    proto = onnx.helper.make_model(
+        graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9
+    )
+    path = tmp_path / "samples.npz"
+    np.savez(path, **{name: np.ones((3, 1, 4), np.float32) for name in names})
+    compiled = privet.compile(proto, calibration=read_samples(path))
+    assert [error.name for error in compiled.accuracy().beside] == ["y"]

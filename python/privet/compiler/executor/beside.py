@@ -14,7 +14,7 @@ import onnx
 
 from privet.compiler.executor.codec import as_tensor, with_sample_axis
 from privet.compiler.executor.fixed import execute
-from privet.compiler.executor.ranges import Sample
+from privet.compiler.executor.ranges import Sample, arrays_by_input
 from privet.compiler.executor.reference import Array, as_declared, run_each
 from privet.compiler.executor.samples import by_name, fill
 from privet.compiler.executor.widths import LARGE, Errors, LayerError
@@ -36,8 +36,8 @@ def beside(
     outputs: list[Mapping[str, Array]] = []
     count = min(SAMPLES, len(samples))
     for sample in (samples[index * len(samples) // count] for index in range(count)):
-        inputs = sample if isinstance(sample, Mapping) else [sample]
-        arrays = by_name(program, inputs)
+        named = arrays_by_input([entry.name for entry in program.given], sample)
+        arrays = by_name(program, named)
         arrays_with_sample_axis = {
             entry.name: with_sample_axis(arrays[entry.name], entry.shape) for entry in program.given
         }

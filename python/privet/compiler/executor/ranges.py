@@ -106,7 +106,7 @@ def _session_batches(
             batches = [_random_batch(graph, generator, input_range) for _ in range(RANDOM_STEPS)]
             yield from _reported_steps(graph, batches)
     for sample in calibration or ():
-        arrays = _arrays_by_input([entry.name for entry in graph.given], sample)
+        arrays = arrays_by_input([entry.name for entry in graph.given], sample)
         lengths = {len(array) if array.ndim else 0 for array in arrays.values()}
         if len(lengths) != 1 or lengths == {0}:
             raise InputError("a calibration session needs as many steps of every input, at least 1")
@@ -150,7 +150,7 @@ def front_samples(
     names = list(shapes)
     samples: list[Mapping[str, Array]] = []
     for sample in calibration or ():
-        arrays = _arrays_by_input(names, sample)
+        arrays = arrays_by_input(names, sample)
         samples.append(
             {name: with_sample_axis(array, shapes[name]) for name, array in arrays.items()}
         )
@@ -187,7 +187,7 @@ def measure(graph: Graph, batches: Iterator[list[Array]]) -> dict[int, tuple[flo
 
 
 def _encode_sample(graph: Graph, sample: Sample) -> list[Array]:
-    arrays = _arrays_by_input([entry.name for entry in graph.given], sample)
+    arrays = arrays_by_input([entry.name for entry in graph.given], sample)
     batch, missing = [], may_be_missing(graph)
     for entry in graph.given:
         shape = graph.input_shape(entry)
@@ -211,7 +211,7 @@ def _encode_sample(graph: Graph, sample: Sample) -> list[Array]:
     return batch
 
 
-def _arrays_by_input(names: Sequence[str], sample: Sample) -> dict[str, Array]:
+def arrays_by_input(names: Sequence[str], sample: Sample) -> dict[str, Array]:
     """The arrays of a sample by the names of the inputs, and in their order."""
     if not isinstance(sample, Mapping):
         if len(names) != 1:
