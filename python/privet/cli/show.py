@@ -137,7 +137,7 @@ def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch:
             grid.add_row(
                 name,
                 f"{cost.seconds:.3f}",
-                *([] if cost.cpu_seconds is None else [f"{cost.cpu_seconds:.3f}"]),
+                *([_processor_seconds(cost)] if processors else []),
                 size(cost.bytes_client),
                 size(cost.bytes_server),
                 str(cost.rounds),
@@ -146,6 +146,10 @@ def costs(console: Console, offline: PhaseCost | None, online: PhaseCost, batch:
     console.print(grid)
     if offline is not None and offline.bytes_setup:
         console.print(f"Before that, once: {setup(offline)}.")
+
+
+def _processor_seconds(cost: PhaseCost) -> str:
+    return "unknown" if cost.cpu_seconds is None else f"{cost.cpu_seconds:.3f}"
 
 
 def setup(offline: PhaseCost) -> str:

@@ -9,11 +9,12 @@ from rich.style import Style
 from rich.table import Table
 from rich.text import Text
 
-from privet.cli import dealer, prepare
+from privet.cli import dealer, prepare, show
 from privet.cli.console import Console
 from privet.errors import PrivetError
 from privet.gateway.ahead import Level, LevelEvent
 from privet.runtime.dealer import Dealt
+from privet.suites.costs import NOTHING, PhaseCost
 
 NAME = "[link=a\x1b]0;c]digits[/link] [/] [bold]x[/bold] :key:"
 PLAIN = NAME.replace("\x1b", "")
@@ -61,3 +62,14 @@ def test_what_a_dealer_met_is_told_as_it_is() -> None:
     console, output = _console()
     dealer._show(console, Dealt("ab" * 32, error=PrivetError(NAME)), False)
     assert f"\x1b[31m{PLAIN}\x1b[0m" in output.getvalue()
+
+
+def test_costs_stand_below_their_headings_where_nothing_was_prepared() -> None:
+    """A client does not know its server's processors, and an offline phase of nothing took none."""
+    console, output = _console()
+    show.costs(console, NOTHING, PhaseCost(0.1, 10, 20, 3, 1.0))
+    lines = output.getvalue().splitlines()
+    columns = [line.split() for line in lines]
+    assert "CPU" not in lines[0]
+    assert columns[1] == ["offline", "0.000", "0", "B", "0", "B", "0", "unknown"]
+    assert columns[2] == ["online", "0.100", "10", "B", "20", "B", "3", "1", "MB"]
