@@ -11,6 +11,7 @@ from tests.python.compiler.graph.single import constant, model, node
 
 import privet
 from privet import suites, zoo
+from privet.cli.all_suites import survey
 from privet.cli.run import as_object
 from privet.compiler.passes.check_results import MOST_RESULT
 from privet.errors import InputError, Misuse, UnsupportedModel
@@ -141,7 +142,8 @@ def test_other_suites_refuse_polynomials_by_name(
 
 
 def test_noise_that_nothing_can_hide_is_refused_unless_lightly_flooded(tmp_path: Path) -> None:
-    """By a run and by what `privet plan` asks, and not for weights that leave more room."""
+    """By a run and by what `privet plan` asks, and not for weights that leave more room; `privet
+    inspect --all-suites` says so."""
     path, refusal = zoo.build("mlp-square", tmp_path), "protects keys by 15 bits only, not 16"
     with pytest.raises(Misuse, match=refusal):
         privet.run(path, suite="ckks", input_range=(0, 1))
@@ -149,6 +151,10 @@ def test_noise_that_nothing_can_hide_is_refused_unless_lightly_flooded(tmp_path:
         path, settings(["ckks"]), 1, units.load_or_measure, {"input_range": (0, 1)}
     )
     assert refusal in str(*records.values())
+    verdicts = {row.suite: row for row in survey(path, None, None, input_range=(0, 1))}
+    assert verdicts["ckks"].options == {"flooding": "light"}
+    assert refusal in verdicts["ckks"].message
+    assert verdicts["ckks"].message.endswith("--flooding light")
     suites.Ckks().check_weights(
         privet.compile(zoo.build("nn5", tmp_path), suite="ckks", input_range=(0, 1))
     )

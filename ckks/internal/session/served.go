@@ -70,6 +70,8 @@ func (s *Served) read(private []byte) error {
 	s.Strength, err = flood.Check(s.full, s.Plan, scene)
 	if err == nil {
 		s.StrengthAnyInput = flood.ForAnyInput(s.full, s.Plan, scene)
+	} else if s.Terms.Scenario == EncryptedData {
+		err = orLight(err)
 	}
 	return err
 }

@@ -68,7 +68,7 @@ func (t Terms) plan(n *network.Network) (*plan.Plan, error) {
 	made, err := plan.Shared(n, 1, params.Decryptions, 0)
 	if t.Scenario == EncryptedData {
 		if err != nil {
-			err = fmt.Errorf("%w; or, on both sides, ask for less noise, which is weaker: --flooding light", err)
+			err = orLight(err)
 		}
 		return made, err
 	}
@@ -80,6 +80,11 @@ func (t Terms) plan(n *network.Network) (*plan.Plan, error) {
 		return refreshed, nil
 	}
 	return made, nil
+}
+
+// orLight is a refusal under statistical noise, with the way out.
+func orLight(err error) error {
+	return fmt.Errorf("%w; or, on both sides, ask for less noise, which is weaker: --flooding light", err)
 }
 
 // Plan is how a program of which only the public half is known would be evaluated on the terms.

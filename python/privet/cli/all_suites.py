@@ -13,9 +13,8 @@ from privet import suites
 from privet.cli import show
 from privet.compiler.compile import Compiled, compile
 from privet.compiler.graph import ModelSource
-from privet.compiler.program import Program
 from privet.errors import InvalidModel, Misuse, ModelError, Problem, UnsupportedModel
-from privet.suites import Suite
+from privet.suites import Costed, Suite
 
 SHOWN = 3
 """Problems of a suite that the table shows; JSON has them all."""
@@ -70,10 +69,10 @@ def _verdict(suite_type: type[Suite], compiled: Compiled | ModelError) -> Verdic
     usual = suite_type()
     refusal: ModelError | Misuse | None = None
     for suite in (usual, *suite_type.labelled()):
-        if error := suite.obstacle(program):
+        if error := _obstacle(suite, compiled):
             refusal = refusal or error
             continue
-        changes = _needed_options(suite, usual, program)
+        changes = _needed_options(suite, usual, compiled)
         problems = () if refusal is None else _problems(refusal)
         message = "" if refusal is None else str(refusal)
         widths = program.ring_bits, program.scale_bits
@@ -82,7 +81,18 @@ def _verdict(suite_type: type[Suite], compiled: Compiled | ModelError) -> Verdic
     return Verdict(suite_type.name, None, None, None, str(refusal), _problems(refusal))
 
 
-def _needed_options(suite: Suite, usual: Suite, program: Program) -> dict[str, Any]:
+def _obstacle(suite: Suite, compiled: Compiled) -> ModelError | Misuse | None:
+    """Why a suite does not run a program with these weights; None if it does."""
+    if (error := suite.obstacle(compiled.program)) or not isinstance(suite, Costed):
+        return error
+    try:
+        suite.check_weights(compiled)
+    except (ModelError, Misuse) as error:
+        return error
+    return None
+
+
+def _needed_options(suite: Suite, usual: Suite, compiled: Compiled) -> dict[str, Any]:
     """The options of a suite that runs a program, but for those of which the usual does as well."""
     options = {}
     for field in fields(suite):
@@ -91,7 +101,7 @@ def _needed_options(suite: Suite, usual: Suite, program: Program) -> dict[str, A
             continue
         try:
             simpler = replace(suite, **{field.name: default})
-            does = simpler.obstacle(program) is None
+            does = _obstacle(simpler, compiled) is None
         except Misuse:
             does = False
         if does:
