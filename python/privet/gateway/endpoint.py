@@ -14,7 +14,7 @@ from typing import Any
 import grpc
 import grpc.aio
 
-from privet.errors import LinkError, Misuse
+from privet.errors import Misuse
 from privet.gateway.oip.exchange import Exchange
 from privet.gateway.oip.rest import application
 from privet.gateway.oip.rpc import handlers
@@ -125,18 +125,13 @@ async def serve_rest(
     revoked: Revoked | None = None,
 ) -> AsyncIterator[int]:
     """Serves the protocol over HTTP meanwhile, to clients that are not `revoked`; gives the port.
-    Raises `Misuse` as `check_place`; `LinkError` if nobody can listen there."""
+    Raises `Misuse` as `check_place`; `OSError` if nobody can listen there."""
     check_place(host, tls)
     app = application(exchange, MOST_BYTES, revoked)
-    async with contextlib.AsyncExitStack() as stack:
-        try:
-            bounds = ListenerBounds.of_process(LISTENERS)
-            server = serving(
-                app, host, port, tls, shutdown=CLOSING_SECONDS, bounds=bounds, cancel=True
-            )
-            _, bound = await stack.enter_async_context(server)
-        except OSError as error:
-            raise LinkError(f"nobody can listen at {host}:{port}: {error}") from error
+    bounds = ListenerBounds.of_process(LISTENERS)
+    async with serving(
+        app, host, port, tls, shutdown=CLOSING_SECONDS, bounds=bounds, cancel=True
+    ) as (_, bound):
         yield bound
 
 
@@ -172,7 +167,7 @@ async def serve_grpc(
         else:
             bound = server.add_secure_port(address, tls.grpc())
     except RuntimeError as error:
-        raise LinkError(f"nobody can listen at {host}:{port}: {error}") from error
+        raise OSError(f"nobody can listen at {host}:{port}: {error}") from error
     await server.start()
     try:
         yield bound

@@ -1,4 +1,4 @@
-"""The gateway's listener of gRPC: connections beyond its bound are closed, and take no files."""
+"""The gateway's listeners: connections of gRPC beyond its bound are closed, and take no files."""
 
 from __future__ import annotations
 
@@ -9,14 +9,15 @@ import socket
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
-from typing import cast
+from typing import Any, cast
 
 import grpc
 import grpc.aio
 import pytest
 from tests.python.gateway.test_rest import Echo
 
-from privet.gateway.endpoint import serve_grpc
+from privet.cli.failures import exit_code
+from privet.gateway.endpoint import serve_grpc, serve_rest
 from privet.gateway.oip import predict_pb2 as messages
 from privet.gateway.oip.exchange import Exchange
 from privet.runtime.listening import ListenerBounds
@@ -77,3 +78,19 @@ def test_connections_of_grpc_are_bounded(bounds: ListenerBounds) -> None:
     assert afterwards
     # The control: with room for all, each has a file, and others are served.
     assert (sockets >= SILENT) == is_live == (bounds is MANY)
+
+
+@pytest.mark.parametrize("serve", [serve_rest, serve_grpc])
+def test_an_address_that_is_taken_is_this_machines_fault(serve: Any) -> None:
+    """As it is of `privet serve`: exit code 1, and not that of the other side."""
+
+    async def listen(port: int) -> None:
+        async with serve(cast(Exchange, Echo()), "127.0.0.1", port):
+            pass
+
+    with (
+        socket.create_server(("127.0.0.1", 0)) as taken,
+        pytest.raises(OSError, match=r"use|bind") as refusal,
+    ):
+        asyncio.run(listen(taken.getsockname()[1]))
+    assert exit_code(refusal.value) == 1
