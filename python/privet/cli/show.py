@@ -72,8 +72,8 @@ def prediction(
     probabilities: bool,
     batch: int = 1,
 ) -> None:
-    """The most likely class of a classifier's first output, for each sample of a batch; any other
-    output as numbers. Of a model that gives labels, all outputs."""
+    """The most likely class of a classifier's only output, for each sample of a batch; of any other
+    model, all outputs: labels, and numbers by their names."""
     import numpy as np
 
     name, output = next(iter(outputs.items()))
@@ -83,16 +83,16 @@ def prediction(
             console.print(f"Sample {sample + 1}. ", end="")
             prediction(console, single, labels, probabilities)
         return
+    others = dict(outputs)
     if output.dtype.kind in "ibUO" and output.size == 1:
-        label = str(output.ravel()[0])
+        label = str(others.pop(name).ravel()[0])
         console.print(Text.assemble("Prediction: ", (label, "bold green")))
-        for other, array in list(outputs.items())[1:]:
+    is_row = output.dtype.kind == "f" and output.ndim == 2 and output.shape[0] == 1
+    if len(outputs) > 1 or not is_row or output.size < 2:
+        for other, array in others.items():
             console.print(f"{other} = {_format_array(array)}", highlight=False)
         return
     scores = np.asarray(output, dtype=float).ravel()
-    if output.dtype.kind != "f" or output.ndim != 2 or output.shape[0] != 1 or output.shape[1] < 2:
-        console.print(f"{name} = {_format_array(output)}", highlight=False)
-        return
     if not probabilities:
         exponentials = np.exp(scores - scores.max())
         shares = exponentials / exponentials.sum()

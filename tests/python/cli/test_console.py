@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 
+import numpy as np
 import pytest
 from rich.style import Style
 from rich.table import Table
@@ -73,3 +74,11 @@ def test_costs_stand_below_their_headings_where_nothing_was_prepared() -> None:
     assert "CPU" not in lines[0]
     assert columns[1] == ["offline", "0.000", "0", "B", "0", "B", "0", "unknown"]
     assert columns[2] == ["online", "0.100", "10", "B", "20", "B", "3", "1", "MB"]
+
+
+def test_of_several_outputs_all_are_shown() -> None:
+    """An autoencoder's reconstruction came as the likeliest class, and its error not at all."""
+    console, output = _console()
+    outputs = {"recon": np.array([[0.5, 0.25]]), "error": np.array([0.125])}
+    show.prediction(console, outputs, [], probabilities=False)
+    assert output.getvalue() == "recon = [[0.5  0.25]]\nerror = [0.125]\n"
