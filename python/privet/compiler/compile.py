@@ -413,8 +413,8 @@ def _with_wider_ring(compile_wider: Callable[[], Compiled], refusal: OverflowRis
     why = (
         f"its ring has {ring} bits, as layer {refusal.layer} has no room in one of up to {WIDEST}. "
         f"So parties send up to {100 * (ring - USUAL.bits) // USUAL.bits} % more than in the usual "
-        f"ring of {USUAL.bits}, and some choices do not take it, such as a prime field. With "
-        f"--bits {WIDEST} it is refused; bring weights and inputs to similar sizes to avoid it"
+        f"ring of {USUAL.bits}, and some choices do not take it, such as a prime field. "
+        "Bring weights and inputs to similar sizes to avoid it"
     )
     return replace(compiled_wide, widened=why)
 

@@ -215,7 +215,10 @@ def arrays_by_input(names: Sequence[str], sample: Sample) -> dict[str, Array]:
     """The arrays of a sample by the names of the inputs, and in their order."""
     if not isinstance(sample, Mapping):
         if len(names) != 1:
-            raise InputError(f"a calibration sample must map {', '.join(names)} to arrays")
+            raise InputError(
+                f"the model has {len(names)} inputs, {', '.join(names)}: a calibration sample maps "
+                "their names to arrays; a file of samples is an .npz with an array for each"
+            )
         sample = {names[0]: sample}
     keys = in_order("a calibration sample", list(sample), names)
     return {name: np.asarray(sample[key]) for name, key in zip(names, keys, strict=True)}

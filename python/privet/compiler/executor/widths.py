@@ -169,7 +169,7 @@ class Accuracy:
             f"an output is off by {self.relative:.2g} of its spread on calibration inputs, and "
             f"layer {layer.name} ({layer.operator}) is the first to lose it, {layer.error:.3g} of "
             f"values that spread over {layer.spread:.3g}. Give calibration inputs like the real "
-            "ones, bring inputs to similar sizes, or give --bits and --scale"
+            "ones, bring inputs to similar sizes, or compile with --bits and --scale"
         )
 
     @property

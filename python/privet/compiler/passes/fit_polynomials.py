@@ -54,7 +54,8 @@ def fit_polynomials(
         if polynomial is None:
             why = f"no polynomial of degree {HIGHEST_DEGREE} or less is close on its range"
             instead = (
-                "Give calibration inputs, a larger error for activations, or choose another suite"
+                "Give calibration inputs, a larger activation_error to privet.compile, or choose "
+                "another suite"
             )
             problems.append(Problem(node.name, kind(node.operation.function), why, instead))
             return None
