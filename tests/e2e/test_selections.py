@@ -8,7 +8,7 @@ import pytest
 from tests.python.compiler.graph.single import expected, model, node, samples
 
 import privet
-from privet.errors import Misuse, UnsupportedModel
+from privet.errors import UnsupportedModel
 
 SUITES = {
     "log": privet.Gmw(rounds="log"),
@@ -62,5 +62,5 @@ def test_other_suites_refuse_selections_by_name() -> None:
     for suite in ("ckks", "stream"):
         with pytest.raises(UnsupportedModel, match="Where"):
             privet.run(network(), suite=suite)
-    with pytest.raises(Misuse, match="runs only in suite gmw or fss"):
+    with pytest.raises(UnsupportedModel, match="by comparisons, which --security malicious"):
         privet.run(network(), suite=privet.Fss(security="malicious"))

@@ -9,7 +9,7 @@ import pytest
 from tests.python.compiler.graph.ensembles import random_trees
 
 import privet
-from privet.errors import Misuse, UnsupportedModel
+from privet.errors import UnsupportedModel
 
 SUITES = {
     "gmw": privet.Gmw(),
@@ -71,5 +71,5 @@ def test_other_suites_refuse_trees_by_name() -> None:
     for suite in ("ckks", "stream"):
         with pytest.raises(UnsupportedModel, match="leaves"):
             privet.run(model, suite=suite)
-    with pytest.raises(Misuse, match="runs only in suite gmw or fss"):
+    with pytest.raises(UnsupportedModel, match="by comparisons, which --security malicious"):
         privet.run(model, suite=privet.Fss(security="malicious"))

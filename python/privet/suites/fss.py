@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 from privet.suites.costing import Trial
 from privet.suites.material.suite import MaterialSuite
 from privet.suites.options import choice
-from privet.suites.refusals import PRODUCTS, SMOOTH
+from privet.suites.refusals import PRODUCTS, SMOOTH, decides
 
 UNAUTHENTICATED = (
     "a smooth function is looked up in a table, which --security malicious does not authenticate",
@@ -20,6 +20,11 @@ UNAUTHENTICATED = (
 UNCHECKED = (
     "it multiplies two private tensors, which --security malicious does not authenticate",
     "Choose --security semi-honest",
+)
+
+UNDECIDED = (
+    "it chooses by comparisons, which --security malicious does not authenticate",
+    "Choose --security semi-honest or suite gmw",
 )
 
 STATELESS = (
@@ -75,10 +80,13 @@ class Fss(MaterialSuite):
         }
 
     def refusal(self, operation: str) -> tuple[str, str] | None:
-        if operation in SMOOTH and self.security == "malicious":
-            return UNAUTHENTICATED
-        if operation in PRODUCTS and self.security == "malicious":
-            return UNCHECKED
-        if operation == "state" and self.security == "malicious":
-            return STATELESS
+        if self.security == "malicious":
+            if operation in SMOOTH:
+                return UNAUTHENTICATED
+            if operation in PRODUCTS:
+                return UNCHECKED
+            if decides(operation):
+                return UNDECIDED
+            if operation == "state":
+                return STATELESS
         return super().refusal(operation)

@@ -12,12 +12,19 @@ KEEPING = ("gmw", "fss")
 """Suites in which state stays shared from one inference to the next."""
 
 
+def decides(kind: str) -> bool:
+    """Whether an operation tells by comparisons which of several values to take."""
+    from privet.compiler.graph.operations import OPERATIONS
+
+    return kind in OPERATIONS and OPERATIONS[kind].decides
+
+
 def refusal(kind: str, suite: str) -> tuple[str, str] | None:
     """Why a suite does not compute an operation, and what to do; None if it does."""
     from privet.compiler.graph.operations import OPERATIONS
 
     operation = OPERATIONS.get(kind)
-    if suite == "stream" and operation is not None and operation.decides:
+    if suite == "stream" and decides(kind):
         why = "among permuted elements the client would learn how many comparisons hold"
         return why, "Choose suite gmw or fss"
     if suite == "ckks" and kind == "one_hot":
