@@ -17,6 +17,7 @@ from typer.testing import CliRunner
 
 from privet.cli import app
 from privet.compiler.executor import execute
+from privet.errors import Misuse
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = str(ROOT / "zoo/models/breast-mlp.onnx")
@@ -29,6 +30,14 @@ def report_of(*words: str) -> dict[str, object]:
     assert result.exit_code == 0
     report: dict[str, object] = json.loads(result.stdout)
     return report
+
+
+def test_a_provider_that_may_serve_nobody_does_not_start(key_folder: Path) -> None:
+    """It served, and refused whoever came."""
+    words = ["pipeline", "provider", MODEL, "--keys", str(key_folder), "--listen", "127.0.0.1:0"]
+    result = CliRunner().invoke(app, [*words, "--input-range", "-1", "1"])
+    assert isinstance(result.exception, Misuse)
+    assert "--reveal-values accepts" in str(result.exception)
 
 
 @pytest.mark.timeout(120)

@@ -17,11 +17,13 @@ from rich.text import Text
 from privet.cli import options, show
 from privet.cli.inputs import read_input, read_labels
 from privet.cli.suite_options import option_of
+from privet.errors import Misuse
 from privet.logs import log_to_stderr
 from privet.runtime import Credentials, hangup
 from privet.runtime.calibration import read_samples
 from privet.runtime.quantities import split_address
 from privet.suites import KEY_BITS, STREAM, STREAM_TRUST, Stream, make_policy
+from privet.suites.policy import accepts_anywhere
 from privet.suites.stream.config import BFV
 
 if TYPE_CHECKING:
@@ -110,6 +112,11 @@ def provider_command(
     log_to_stderr()
     stream_cipher = Hiding(cipher, key_bits)
     policy = make_policy(accept, revealed_values=reveal_values, answers_per_hour=answers_per_hour)
+    if not accepts_anywhere(policy, "suite", Stream.name):
+        raise Misuse(
+            "nobody would be served: --reveal-values accepts that data providers see all values "
+            f"before activations, up to their order; so does {Stream.name!r} in a policy's `suite`"
+        )
     revocations = None if revoked is None else str(revoked.absolute())
     rules = Rules(policy.text(), str(state / "server" / "answers"), revocations)
     compiled = compile(
