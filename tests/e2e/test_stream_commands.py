@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 from pathlib import Path
@@ -17,7 +18,7 @@ from typer.testing import CliRunner
 
 from privet.cli import app
 from privet.compiler.executor import execute
-from privet.errors import Misuse
+from privet.errors import LinkError, Misuse
 
 ROOT = Path(__file__).resolve().parents[2]
 MODEL = str(ROOT / "zoo/models/breast-mlp.onnx")
@@ -38,6 +39,20 @@ def test_a_provider_that_may_serve_nobody_does_not_start(key_folder: Path) -> No
     result = CliRunner().invoke(app, [*words, "--input-range", "-1", "1"])
     assert isinstance(result.exception, Misuse)
     assert "--reveal-values accepts" in str(result.exception)
+
+
+@pytest.mark.timeout(20)
+def test_a_model_provider_that_is_not_there_is_told_at_once(
+    key_folder: Path, tmp_path: Path
+) -> None:
+    """The data provider tried for a minute, with five lines of log a second."""
+    np.save(tmp_path / "x.npy", np.zeros((1, 6)))
+    with socket.create_server(("127.0.0.1", 0)) as free:
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    words = ["pipeline", "data", address, "--keys", str(key_folder), "--input"]
+    result = CliRunner().invoke(app, [*words, str(tmp_path / "x.npy")])
+    assert isinstance(result.exception, LinkError)
+    assert f"nobody listens at {address}" in str(result.exception)
 
 
 @pytest.mark.timeout(120)

@@ -314,9 +314,10 @@ class Dialler:
         self.preparing = 0
 
     async def keep(self) -> None:
-        """Connects, and again whenever the connection breaks, until the session is over."""
+        """Connects, and again whenever the connection breaks, until the session is over. There is
+        none if nobody listens at first."""
         loop = asyncio.get_running_loop()
-        since = loop.time()
+        since, told = loop.time(), ""
         while self._link.failure is None:
             try:
                 await self._connect()
@@ -328,12 +329,28 @@ class Dialler:
                     await self._link.fail(
                         PeerMisbehaved(f"the model provider: {error.verify_message}")
                     )
-                _log.info("no connection: %s", error)
+                told = self._tell(error, told)
             except (OSError, EOFError, TimeoutError) as error:
-                _log.info("no connection: %s", error)
+                if isinstance(error, ConnectionRefusedError) and self.session == NO_SESSION:
+                    host, port = self.address
+                    await self._link.fail(
+                        LinkError(
+                            f"nobody listens at {host}:{port}: look at the address, and whether "
+                            "the model provider runs there"
+                        )
+                    )
+                    return
+                told = self._tell(error, told)
             if loop.time() - since > self._patience.resume:
                 await self._link.fail(broken(self._patience.resume))
             await asyncio.sleep(AGAIN_SECONDS)
+
+    def _tell(self, error: Exception, told: str) -> str:
+        """Logs why there is no connection, unless that was told last; what is told now."""
+        why = str(error) or type(error).__name__
+        if why != told:
+            _log.info("no connection: %s", why)
+        return why
 
     async def _connect(self) -> None:
         """One connection, from its greeting to its end."""
