@@ -106,7 +106,10 @@ def make_policy(
         *(name for name, is_allowed in flags.items() if is_allowed),
         *(weakness.name for weakness in weaker),
     ]
-    return Policy(text, accepted, answers_per_hour)
+    try:
+        return Policy(text, accepted, answers_per_hour)
+    except Misuse as error:
+        raise error if file is None else Misuse(f"{file}: {error}") from error
 
 
 def client_name(text: str) -> str:

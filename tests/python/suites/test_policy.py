@@ -48,5 +48,5 @@ def test_two_rules_for_one_client_are_refused(tmp_path: Path) -> None:
     with pytest.raises(Misuse, match="two rules"):
         make_policy(rules)
     rules.write_text("clients = 1\n")
-    with pytest.raises(Misuse, match="no policy"):
+    with pytest.raises(Misuse, match=r"policy.toml: this is no policy"):
         make_policy(rules)
