@@ -97,6 +97,26 @@ def test_ctrl_c_stops_a_command_and_its_processes(
     assert process.returncode == code
 
 
+def test_a_command_that_is_terminated_leaves_no_keys_and_inputs(tmp_path: Path) -> None:
+    """They lie in a folder for its processes, which stayed, with weights."""
+    with subprocess.Popen(
+        [*PRIVET, "run", str(DIGITS), "--input", str(SEVEN), "--link", "wan"],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        while not modules(process.pid):
+            assert process.poll() is None
+            time.sleep(0.02)
+        assert list(tmp_path.glob("*/keys"))
+        process.terminate()
+        errors = process.communicate(timeout=60)[1]
+    assert "Traceback" not in errors
+    assert process.returncode == 128 + signal.SIGTERM
+    assert not list(tmp_path.iterdir())
+
+
 def test_run_prints_what_programs_need() -> None:
     result = privet("run", DIGITS, "--input", SEVEN)
     assert list(result)[:4] == ["model", "suite", "security", "rounds"]

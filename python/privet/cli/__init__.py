@@ -7,7 +7,9 @@ programs; an error is then `{"error": {"type": ..., "message": ...}}`. Exit code
 
 from __future__ import annotations
 
+import signal
 import sys
+from types import FrameType
 from typing import Annotated
 
 import typer
@@ -44,9 +46,16 @@ def _options(
     """Private predictions from ONNX models: the server learns no input, the client no weight."""
 
 
+def _end(number: int, _frame: FrameType | None) -> None:
+    """Ends a command that has no ending of its own as Ctrl-C does: its processes stop, and no
+    folder with keys, inputs and weights stays behind."""
+    sys.exit(128 + number)
+
+
 def main() -> None:
     """Entry point of the command `privet`."""
     look_seldom()
+    signal.signal(signal.SIGTERM, _end)
     as_json = "--json" in sys.argv[1:]
     try:
         sys.exit(app(standalone_mode=not as_json))
