@@ -122,7 +122,8 @@ class WorkerClient:
 class Attempt:
     """One job at a worker. `fetch`, `prepare` and `infer` block; any thread may call `stop`.
 
-    It `was_refused` if the worker refused connections until it was left.
+    It `was_refused` if the worker refused connections until it was left; `dealer_is_away` if nobody
+    listens where the dealer should be.
     """
 
     def __init__(
@@ -136,6 +137,7 @@ class Attempt:
         self._stopped = False
         self._line: Line | None = None
         self.was_refused = False
+        self.dealer_is_away = False
 
     @property
     def fetches(self) -> bool:
@@ -257,6 +259,13 @@ class Attempt:
     ) -> R:
         try:
             result = work(session, self._plan(session))
+        except NobodyListens as error:  # the worker is connected
+            session.leave()
+            self.dealer_is_away = True
+            raise LinkError(
+                f"nobody listens at {self._dealer}: look at the dealer's address, and whether "
+                "`privet dealer` runs there"
+            ) from error
         except BaseException:
             session.leave()
             raise

@@ -282,7 +282,7 @@ class ClientJob:
                 again(RETRY_SECONDS, self._begin_again, lease)
             # Other failures of a link or a peer are for the service to judge: it may run it again.
             # Of a service that is gone nobody speaks any more, whoever has its workers' ports now.
-            is_of_peer = isinstance(error, PeerError)
+            is_of_peer = isinstance(error, PeerError) and not attempt.dealer_is_away
             if not is_of_peer or (isinstance(error, FATAL) and not self.is_lost):
                 self._fatal = error
         except Exception as error:

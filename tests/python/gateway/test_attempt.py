@@ -197,6 +197,20 @@ def test_a_worker_that_refuses_connections_is_left_long_before_its_grace_is_over
     assert time.monotonic() - start < 5
 
 
+def test_who_refuses_connections_while_the_worker_has_one_is_the_dealer(
+    attempt: Callable[..., Attempt],
+) -> None:
+    def knock(session: Any, plan: Any) -> None:
+        raise NobodyListens("nothing listens at dealer.example.org:7401")
+
+    one = attempt(dealer="dealer.example.org:7401")
+    session = one._open()
+    with pytest.raises(LinkError, match="whether `privet dealer` runs there"):
+        one._work("key", session, knock)
+    assert one.dealer_is_away
+    assert not one.was_refused
+
+
 def test_a_worker_that_was_refused_for_a_moment_is_reached(
     attempt: Callable[..., Attempt], port: int
 ) -> None:

@@ -27,6 +27,7 @@ class Attempt:
         self.lease = lease
         self.stopped = asyncio.Event()
         self.was_refused = False
+        self.dealer_is_away = False
 
     def stop(self) -> None:
         self.stopped.set()
@@ -146,6 +147,30 @@ def test_a_worker_that_refuses_connections_is_knocked_at_again_while_it_is_lease
             request.update({**words, "sequence": 2, "go": []})
         await asyncio.sleep(0.4)
         assert heard == ["try", "waits"] * tries
+        await request.stop()
+
+    asyncio.run(act())
+
+
+@pytest.mark.parametrize("is_dealer", [True, False])
+def test_a_dealer_that_is_not_there_ends_a_request_at_once(
+    monkeypatch: pytest.MonkeyPatch, is_dealer: bool
+) -> None:
+    """The worker waits for this client at the dealer, for half a minute. The control: what went
+    wrong with the worker's link is for the service to judge."""
+
+    class Away(Executor):
+        async def prepare(self, attempt: Attempt) -> str:
+            attempt.dealer_is_away = is_dealer
+            raise LinkError("nobody listens at localhost:7401")
+
+    monkeypatch.setattr(jobs, "Attempt", Attempt)
+
+    async def act() -> None:
+        request = job(Away(0.0))
+        with pytest.raises(LinkError if is_dealer else TimeoutError, match=r"7401|^$"):
+            async with asyncio.timeout(0.3):
+                await request.results()
         await request.stop()
 
     asyncio.run(act())
