@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from privet.compiler.compile import Compiled, compile
-from privet.errors import InputError, InvalidModel, PrivetError
+from privet.errors import InputError, InvalidModel, PrivetError, Problem, UnsupportedModel
 from privet.planner.record import Record, costed, file_sha256
 from privet.planner.setting import Setting
 from privet.planner.units import UnitCosts
@@ -38,8 +38,11 @@ def cost_settings(
                 raise outcome
             costing = setting.config.cost(outcome.program, batch)
             setting.config.check_weights(outcome)
+        except UnsupportedModel as error:
+            records[setting] = _first(error.problems)
+            continue
         except PrivetError as error:
-            records[setting] = str(error).splitlines()[0].rstrip(":")
+            records[setting] = str(error).splitlines()[0]
             continue
         units = prices()
         if not units.knows(setting):
@@ -47,6 +50,13 @@ def cost_settings(
             continue
         records[setting] = units.price(costed(costing, model.stem, digest, setting, batch))
     return records
+
+
+def _first(problems: Sequence[Problem]) -> str:
+    """The first of a model's problems, and how many there are besides."""
+    problem, others = problems[0], len(problems) - 1
+    more = f" and {others} more" if others else ""
+    return f"{problem.node} ({problem.operator}){more}: {problem.why}"
 
 
 def _compiled(model: Path, batch: int, options: Mapping[str, Any]) -> Compiled | PrivetError:

@@ -78,3 +78,13 @@ def test_online_work_has_the_price_of_offline_work() -> None:
     record = UnitCosts(seconds, seconds, "a processor", 2).price(base)
     count = base.online.work["ciphertexts"]
     assert (record.online.seconds, record.offline.seconds) == (1.0 + 2.0 * count, 5.0)
+
+
+def test_a_suite_is_ruled_out_by_a_layer_that_is_named() -> None:
+    """It said how many parts cannot run, and not which."""
+    setting = setting_named("ckks")
+    prices = UnitCosts({}, {}, "a processor", 2)
+    rows = cost_settings(MODELS / "digits-cnn.onnx", [setting], 1, lambda: prices)
+    assert rows[setting] == (
+        "maxpool1 (max_pool2d) and 1 more: it compares values, which suite ckks does not do"
+    )
