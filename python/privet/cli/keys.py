@@ -20,8 +20,9 @@ def keys(
     server_name: Annotated[
         list[str] | None,
         typer.Option(
+            metavar="NAME",
             help="Host name or address under which clients reach the server; may be repeated. "
-            f"Always included: {', '.join(ALWAYS_NAMED)}."
+            f"Always included: {', '.join(ALWAYS_NAMED)}.",
         ),
     ] = None,
     days: Annotated[

@@ -59,6 +59,7 @@ Memory = Annotated[
 Input = Annotated[
     list[Path] | None,
     typer.Option(
+        metavar="FILE",
         help="A .npy or image file, or .npz with arrays by the names of inputs, with a sample, or "
         "several along the first axis; give the option again for more samples of a batch.",
         dir_okay=False,

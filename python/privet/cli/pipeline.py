@@ -171,7 +171,8 @@ def data_command(
     address: Annotated[str, typer.Argument(metavar="HOST:PORT", help="The model provider.")],
     keys: options.Keys,
     input: Annotated[
-        list[Path], typer.Option(help="A .npy, .npz or image file; once for each request.")
+        list[Path],
+        typer.Option(metavar="FILE", help="A .npy, .npz or image file; once for each request."),
     ],
     repeat: Annotated[int, typer.Option(min=1, help="Ask each so many times.")] = 1,
     cluster: Cluster = None,
