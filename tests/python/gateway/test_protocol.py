@@ -84,4 +84,4 @@ def test_every_call_is_as_in_tritons_library() -> None:
 
 
 def test_the_module_is_made_from_the_proto_file() -> None:
-    assert protocol.stale() == []
+    assert not protocol.is_stale()
