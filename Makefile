@@ -152,9 +152,8 @@ BENCH ?= --quick
 KERNELS ?=
 SERVING ?=
 LOAD ?=
-CKKS ?=
 STREAM ?=
-.PHONY: bench bench-serve bench-load bench-kernels bench-ckks bench-stream bench-peers bench-concrete
+.PHONY: bench bench-serve bench-load bench-kernels bench-stream bench-peers bench-concrete
 
 bench: setup ## Measure Privet beside the installed peers (ten minutes; BENCH=--all for everything)
 	$(BIN)/python -m benches.run $(BENCH)
@@ -170,9 +169,6 @@ bench-kernels: setup ## Measure every kernel beside what this machine allows (tw
 	CRITERION_HOME=$(ROOT)/target/kernels RAYON_NUM_THREADS=1 \
 	    $(CARGO) bench -p privet-kernels --bench kernels $(CARGO_FLAGS) -- $(if $(KERNELS),'peak|$(KERNELS)')
 	$(BIN)/python -m benches.kernels $(if $(KERNELS),--print)
-
-bench-ckks: setup ## Measure suite ckks in its three scenarios beside slytHErin and Orion (minutes; CKKS=--help)
-	$(BIN)/python -m benches.ckks $(CKKS)
 
 bench-stream: setup ## Suite stream: requests side by side and packed samples, in both ciphers (minutes; STREAM=--help)
 	$(BIN)/python -m benches.stream $(STREAM)
