@@ -170,7 +170,7 @@ bench-kernels: setup ## Measure every kernel beside what this machine allows (tw
 	    $(CARGO) bench -p privet-kernels --bench kernels $(CARGO_FLAGS) -- $(if $(KERNELS),'peak|$(KERNELS)')
 	$(BIN)/python -m benches.kernels $(if $(KERNELS),--print)
 
-bench-stream: setup ## Suite stream: requests side by side and packed samples, in both ciphers (minutes; STREAM=--help)
+bench-stream: setup ## Suite stream: requests one by one and side by side (minutes; STREAM=--help)
 	$(BIN)/python -m benches.stream $(STREAM)
 
 bench-peers: $(PEERS)/.requirements ## Create .venv-spu with the peer SPU 0.9.5 (Python 3.11)

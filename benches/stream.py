@@ -1,7 +1,13 @@
-"""Requests one by one and side by side, in a pipeline of both organisations on this machine."""
+"""Requests to suite stream one by one and side by side, in a pipeline of both organisations on
+this machine's cores, as Markdown tables.
+
+    .venv/bin/python -m benches.stream --models mnist-1   of these models of the zoo
+    .venv/bin/python -m benches.stream --cipher bfv       over BFV
+"""
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import tempfile
 import time
@@ -9,12 +15,15 @@ from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from benches.machine import describe, say
 from privet import keys
 from privet.compiler.executor.reference import random_inputs
 from privet.compiler.graph.operations import Array
 from privet.research.papers.page import markdown
-from privet.research.papers.ppstream.models import PreparedModel
+from privet.research.papers.ppstream.models import MODELS, PreparedModel, prepare
+from privet.stream.cipher import Cipher
 from privet.stream.pair import StreamPair, pair
+from privet.suites import CIPHERS
 
 REQUESTS = 32
 
@@ -126,3 +135,20 @@ async def _measure(model: PreparedModel) -> tuple[float, float]:
                     await pair.data.infer(sample)
             times.append(time.perf_counter() - start)
     return times[0], times[1]
+
+
+def main() -> None:
+    """Measures the models named on the command line."""
+    parser = argparse.ArgumentParser(prog="benches.stream")
+    parser.add_argument("--models", default=",".join(MODELS), help="names of the zoo's models")
+    parser.add_argument("--cipher", default="paillier", choices=CIPHERS)
+    options = parser.parse_args()
+    machine = describe()
+    say(f"Measured on {machine['cpu']}, {machine['usable_cores']} cores.\n")
+    with tempfile.TemporaryDirectory() as folder:
+        cipher = Cipher(options.cipher)
+        say(report([prepare(name, Path(folder), cipher) for name in options.models.split(",")]))
+
+
+if __name__ == "__main__":
+    main()

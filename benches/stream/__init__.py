@@ -1,1 +1,0 @@
-"""PP-Stream's experiments, a module each."""
