@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import http.client
 import json
-import ssl
 from pathlib import Path
 from typing import Any
 
 from privet.errors import LinkError, Misuse
-from privet.runtime.credentials import trust_authorities
+from privet.runtime.credentials import Credentials
 from privet.runtime.quantities import split_address
 
 
@@ -33,13 +32,7 @@ class Watch:
         self._name = server_name or self._host
         self._timeout = timeout
         self._headers = {} if token is None else {"Authorization": f"Bearer {token}"}
-        try:
-            self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
-            trust_authorities(self._tls, keys / "ca.pem")
-            self._tls.minimum_version = ssl.TLSVersion.TLSv1_3
-            self._tls.load_cert_chain(keys / f"{role}.pem", keys / f"{role}.key")
-        except OSError as error:
-            raise Misuse(f"the {role}'s certificate in {keys} cannot be used: {error}") from error
+        self._tls = Credentials.from_directory(keys, role).tls()
         self._connection: http.client.HTTPSConnection | None = None
 
     def state(self) -> dict[str, Any]:

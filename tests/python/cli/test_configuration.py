@@ -159,7 +159,7 @@ def test_check_finds_nothing_and_then_what_is_wrong(key_folder: Path, tmp_path: 
     (tmp_path / "repository" / "digits" / "config.toml").write_text("bits = 5\n")
     assert "bits is 5" in privet(*words, code=2)["error"]["message"]
     file.write_text(f"[serve]\nkeys = '{tmp_path}'\n")
-    assert "cannot be used" in privet(*words, code=2)["error"]["message"]
+    assert "server.pem cannot be read" in privet(*words, code=2)["error"]["message"]
 
 
 def test_other_commands_do_not_read_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -23,7 +23,7 @@ from cryptography import x509
 
 from privet.errors import Misuse
 from privet.keys import OPERATOR_NAME
-from privet.runtime.credentials import check_dates, common_name, trust_authorities
+from privet.runtime.credentials import Credentials, common_name
 from privet.runtime.revocation import Reread, Revoked
 from privet.service.control.calls import Refusal
 from privet.suites import client_name, is_fingerprint
@@ -78,19 +78,7 @@ def read_tokens(path: Path) -> tuple[Token, ...]:
 def tls(keys: Path) -> ssl.SSLContext:
     """TLS 1.3 for the control plane: shows `server.pem`, and lets in whom `ca.pem` has signed.
     Raises `Misuse` if a file is missing or no certificate, or the server's is not valid now."""
-    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
-    context.minimum_version = ssl.TLSVersion.TLSv1_3
-    context.verify_mode = ssl.CERT_REQUIRED
-    try:
-        context.load_cert_chain(keys / "server.pem", keys / "server.key")
-        trust_authorities(context, keys / "ca.pem")
-    except (OSError, ssl.SSLError) as error:
-        raise Misuse(
-            f"the server's certificate in {keys} cannot be used ({error}): `privet keys DIR` makes "
-            "certificates for a first try"
-        ) from error
-    check_dates(keys / "server.pem")
-    return context
+    return Credentials.from_directory(keys, "server").tls_server()
 
 
 class Gate:
