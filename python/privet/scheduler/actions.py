@@ -4,30 +4,19 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from privet.scheduler.submission import Outcome, Phase
+from privet.scheduler.submission import Outcome, PlacedJob
 
 
 @dataclass(frozen=True)
-class Start:
-    """Run `job` now, on `machine`, bound to `cores`, with at most `memory` bytes.
+class Start(PlacedJob):
+    """Run `job` now, bound to its cores.
 
     `request` is the submission that the job serves (of a T_pre that a notice asked for: the
     notice); made `ahead` of any submission, it is an id that the scheduler chose and `client` has
-    not asked for it. `batch` samples go through the program at once. `material` is the entry that
-    a T_on uses up, none for a T_pre. After `limit_seconds` the job is to be killed, and `failed`
-    called.
+    not asked for it. `material` is the entry that a T_on uses up, none for a T_pre. After
+    `limit_seconds` the job is to be killed, and `failed` called.
     """
 
-    job: str
-    request: str
-    phase: Phase
-    client: str
-    model: str
-    suite: str
-    batch: int
-    machine: str
-    cores: tuple[int, ...]
-    memory: int
     limit_seconds: float
     material: str | None = None
     ahead: bool = False

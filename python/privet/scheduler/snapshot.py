@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from privet.scheduler.submission import Outcome, Phase
+from privet.scheduler.submission import Outcome, PlacedJob
 
 
 @dataclass(frozen=True)
@@ -30,24 +30,14 @@ class QueueLine:
 
 
 @dataclass(frozen=True)
-class RunningStatus:
+class RunningStatus(PlacedJob):
     """A job that runs: since `started`, to end at about `expected_end`, by `limit_end` at the
-    latest; on those cores of that machine, with `memory` bytes. `stopping`: told to stop."""
+    latest. `stopping`: told to stop."""
 
-    job: str
-    request: str
-    phase: Phase
-    client: str
-    model: str
-    suite: str
-    batch: int
-    machine: str
-    cores: tuple[int, ...]
-    memory: int
     started: float
     expected_end: float
     limit_end: float
-    stopping: bool
+    stopping: bool = False
 
 
 @dataclass(frozen=True)

@@ -193,20 +193,12 @@ class State:
         self.parties.difference_update(owner.submission.parties)
         pair.stage = PairStage.MAKING if phase is Phase.PRE else PairStage.INFERRING
         pair.job, pair.machine, pair.since = job, machine, now
-        key = (stream.client, stream.model, stream.suite, stream.batch)
-        status = RunningStatus(
-            job,
-            entry.id,
-            phase,
-            *key,
-            machine,
-            cores,
-            demand.memory,
-            now,
-            now + demand.seconds + owner.submission.lease,
-            now + limit,
-            False,
+        place = (
+            *(job, entry.id, phase, stream.client, stream.model, stream.suite, stream.batch),
+            *(machine, cores, demand.memory),
         )
+        expected_end = now + demand.seconds + owner.submission.lease
+        status = RunningStatus(*place, now, expected_end, now + limit)
         self.running[job] = RunState(status, pair)
         self.running_of[stream.model] += 1
         self.running_for[stream.client] += 1
@@ -219,19 +211,7 @@ class State:
             self.counts["material", "used"] += 1
         elif pair.request is not None and not pair.alone:
             self._make_room(machine)
-        start = Start(
-            job,
-            entry.id,
-            phase,
-            *key,
-            machine,
-            cores,
-            demand.memory,
-            limit,
-            pair.material,
-            entry.ahead,
-        )
-        self.outbox.append(start)
+        self.outbox.append(Start(*place, limit, pair.material, entry.ahead))
 
     # Clients ------------------------------------------------------------------------------------
 

@@ -119,3 +119,20 @@ class Submission:
             raise Misuse(f"a timeout is a positive number of seconds, not {self.timeout}")
         if self.deadline is not None and not math.isfinite(self.deadline):
             raise Misuse(f"a deadline is a time in seconds, not {self.deadline}")
+
+
+@dataclass(frozen=True)
+class PlacedJob:
+    """A job of the submission `request` in its place: on `cores` of `machine`, with at most
+    `memory` bytes. `batch` samples go through the program at once."""
+
+    job: str
+    request: str
+    phase: Phase
+    client: str
+    model: str
+    suite: str
+    batch: int
+    machine: str
+    cores: tuple[int, ...]
+    memory: int
