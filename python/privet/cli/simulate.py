@@ -11,7 +11,7 @@ import typer
 
 from privet.cli import options, show
 from privet.cli.console import Console
-from privet.research.simulation import overhead, published, report
+from privet.research.simulation import overhead, report
 from privet.research.simulation.profile_file import read
 from privet.research.simulation.report import rows
 from privet.research.simulation.study import (
@@ -21,6 +21,7 @@ from privet.research.simulation.study import (
     SimulationResult,
     compare,
     points,
+    printed,
 )
 from privet.research.simulation.workload import Traffic
 from privet.runtime.quantities import parse_size
@@ -173,15 +174,16 @@ def _fields(case: SimulationCase, results: Sequence[SimulationResult]) -> dict[s
 
 
 def _show(console: Console, case: SimulationCase, results: Sequence[SimulationResult]) -> None:
-    base, paper = results[0].baseline, published.row(case.workload, "ms-shark", None)
+    base = results[0].baseline
     console.print(
         f"Workload {case.workload}, {base.inputs} requests at {case.traffic.rate:g} a second; "
         f"{case.machines} x {case.cores} cores; profile {case.profile.name}, seed {case.seed}."
     )
     text = f"One by one on all cores of one machine: D {base.delay:.0f} s, W {base.wait:.0f} s, "
     text += f"{base.throughput:.3f} done/s, makespan {base.makespan:.0f} s"
-    if paper is not None and case.profile.name == "paper":
-        text += f" (paper, rate unstated: {paper.delay:.0f} s, {paper.makespan:.0f} s)"
+    delay, makespan = (printed(case.workload, "ms-shark", name) for name in ("D", "makespan"))
+    if delay is not None and makespan is not None and case.profile.name == "paper":
+        text += f" (paper, rate unstated: {delay:.0f} s, {makespan:.0f} s)"
     console.print(f"{text}.", soft_wrap=True)
     lines = rows(results)
     columns = [column for column in COLUMNS if any(row[column[0]] is not None for row in lines)]

@@ -202,7 +202,7 @@ def rows(results: Sequence[SimulationResult]) -> list[dict[str, Any]]:
             "utilisation": result.figures.utilisation,
             "baseline_delay": result.baseline.delay,
             "paper_delay": result.paper_delay,
-            "paper_speedup": result.paper.speedup if result.paper else None,
+            "paper_speedup": result.printed("speed-up"),
         }
         for result in results
     ]

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from privet.errors import InputError
-from privet.research.simulation import published
+from privet.research.papers.paper import paper
 from privet.research.simulation.clock import Clock, Setup, sequential
 from privet.research.simulation.profile_file import ProfileFile
 from privet.research.simulation.record import Figures, SimulationRecord, figures
@@ -71,21 +71,27 @@ class SimulationResult:
         """The paper's: makespan of the baseline by ours."""
         return self.baseline.makespan / self.figures.makespan
 
-    @property
-    def paper(self) -> published.PublishedRow | None:
-        """The paper's row for this case, if there is one."""
+    def printed(self, column: str) -> float | None:
+        """The paper's figure for this case, if there is one."""
         case = self.case
         if case.profile.name != "paper" or case.machines > 1:
             return None
-        return published.row(case.workload, case.policy, case.traffic.rate)
+        return printed(case.workload, f"{case.policy}, {case.traffic.rate:g}/s", column)
 
     @property
     def paper_delay(self) -> float | None:
         """The paper's D in seconds for this case's share of notices."""
-        row, notices = self.paper, self.case.traffic.notices
-        if row is None or notices not in (0, NOTICES):
+        notices = self.case.traffic.notices
+        if notices not in (0, NOTICES):
             return None
-        return row.delay_noticed if notices else row.delay
+        return self.printed("D, 25 % announced" if notices else "D")
+
+
+def printed(workload: str, policy: str, column: str) -> float | None:
+    """A figure of the paper's Table 2, if it is there. `policy` is `ms-shark`, its baseline, or a
+    policy with a rate, such as `fcfs, 1/s`."""
+    cell = paper("swiftsnni").item("table-2").printed.cell(f"{workload}, {policy}", column)
+    return None if cell is None else float(cell)
 
 
 def suites_of(case: SimulationCase) -> list[str]:
