@@ -17,6 +17,7 @@ as time.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -79,16 +80,9 @@ SMALLEST_BLOCK = 60
 
 def _smallest(succeeds: Callable[[int], bool], largest: int) -> int | None:
     """The smallest block size with which an attack succeeds, which then all larger ones do."""
-    low, high = SMALLEST_BLOCK, largest
-    if not succeeds(high):
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        if succeeds(middle):
-            high = middle
-        else:
-            low = middle + 1
-    return low
+    sizes = range(SMALLEST_BLOCK, largest + 1)
+    index = bisect_left(sizes, True, key=succeeds)
+    return sizes[index] if index < len(sizes) else None
 
 
 def _best_dimension(unknown: float, log_q: float, log_scale: float, delta: float) -> float:

@@ -11,6 +11,7 @@ import heapq
 import itertools
 import random
 import statistics
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -106,15 +107,9 @@ def smallest_pool(
 ) -> PoolOutcome | None:
     """The smallest pool with which 99 of 100 jobs are answered within `most_seconds`; None if even
     one entry for every job does not do."""
-    low, high = 0, len(arrivals)
-    best = simulate(arrivals, load, high)
-    if best.percentile(0.99) > most_seconds:
-        return None
-    while low < high:
-        middle = (low + high) // 2
-        outcome = simulate(arrivals, load, middle)
-        if outcome.percentile(0.99) <= most_seconds:
-            high, best = middle, outcome
-        else:
-            low = middle + 1
-    return best
+
+    def suffices(size: int) -> bool:
+        return simulate(arrivals, load, size).percentile(0.99) <= most_seconds
+
+    size = bisect_left(range(len(arrivals) + 1), True, key=suffices)
+    return simulate(arrivals, load, size) if size <= len(arrivals) else None
