@@ -145,7 +145,7 @@ class RayExecutor:
         reference = await asyncio.to_thread(self._ray.put, files)
         offer = (reference, warm, tuple(hosts))
         machines = list(self._machines.values())
-        calls = [self._call(machine, machine.agent.offer, *offer) for machine in machines]
+        calls = [self._call(machine, machine.agent.offer_files, *offer) for machine in machines]
         answers = await asyncio.gather(*calls, return_exceptions=True)
         programs = [answer for answer in answers if isinstance(answer, str)]
         for machine, answer in zip(machines, answers, strict=True):
@@ -166,7 +166,7 @@ class RayExecutor:
         """Admits a job on the node that the grant names."""
         machine = self._machine(grant.machine)
         # Whether the node still answers shows when the job is asked for.
-        answer = await self._call(machine, machine.agent.run, grant)
+        answer = await self._call(machine, machine.agent.admit, grant)
         host, port = answer or (machine.node.host, 0)
         start = self._call(machine, machine.agent.started, grant.job)
         outcome = self._outcome(machine, grant.job)
@@ -196,12 +196,12 @@ class RayExecutor:
     async def material(self, machine: str) -> list[StoreEntry]:
         """The material on a node."""
         place = self._machine(machine)
-        return await self._call(place, place.agent.material) or []
+        return await self._call(place, place.agent.material, machine) or []
 
     async def discard(self, machine: str, materials: Sequence[str]) -> list[str]:
         """Removes material from a node."""
         place = self._machine(machine)
-        return await self._call(place, place.agent.discard, list(materials)) or []
+        return await self._call(place, place.agent.discard, machine, list(materials)) or []
 
     async def release(self, machine: str) -> None:
         """Ends the actor of a node. A node that is started anew has another id, and serves."""
@@ -282,9 +282,9 @@ class RayExecutor:
         agent = self._agent(node, name)
         try:
             async with asyncio.timeout(START_SECONDS):
-                joined = await agent.start.remote()
+                joined = await agent.join.remote()
                 for program in list(self._programs.values()):
-                    await agent.offer.remote(*program)
+                    await agent.offer_files.remote(*program)
         except (self._ray.exceptions.RayError, PrivetError, TimeoutError) as error:
             _log.error("%s cannot serve: %s", name, error)
             self._ray.kill(agent)
@@ -324,7 +324,7 @@ class RayExecutor:
         while missed < MISSED and not machine.loss.done():
             try:
                 async with asyncio.timeout(SILENCE_SECONDS):
-                    machine.is_down = bool(await self._call(machine, machine.agent.ping))
+                    machine.is_down = bool(await self._call(machine, machine.agent.is_down))
                 missed = 0
                 await asyncio.sleep(POLL_SECONDS)
             except TimeoutError:
