@@ -13,7 +13,7 @@ import typer
 
 from privet import suites
 from privet.cli import options, show
-from privet.cli.asking import client_credentials, connect, until_stopped
+from privet.cli.asking import MaxDisk, client_credentials, connect, until_stopped
 from privet.cli.configuration import Config
 from privet.cli.suite_options import Suite
 from privet.errors import Misuse
@@ -63,12 +63,7 @@ def gateway(
     dealer: options.Dealer = None,
     link: options.Link = None,
     server_name: options.ServerName = None,
-    max_disk: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE", help="Most material and kept weights in --state, such as 20GB."
-        ),
-    ] = None,
+    max_disk: MaxDisk = None,
     patience: Annotated[
         float, typer.Option(min=0, help="Seconds to try again while the service is busy or away.")
     ] = 60.0,

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from functools import reduce
+from operator import add
 from typing import Any
 
 import numpy as np
@@ -182,8 +184,8 @@ def join_results(results: Sequence[Result]) -> Result:
         config=first.config,
         calibration=first.calibration,
         dry=first.dry,
-        offline=_total(offline) if len(offline) == len(results) else None,
-        online=_total([result.online for result in results]),
+        offline=reduce(add, offline) if len(offline) == len(results) else None,
+        online=reduce(add, (result.online for result in results)),
         layers=tuple(layer for result in results for layer in result.layers),
         samples=sum(result.samples for result in results),
     )
@@ -197,10 +199,3 @@ def take_samples(result: Result, samples: slice) -> Result:
         integers=tuple(array[samples] for array in result.integers),
         samples=len(range(result.samples)[samples]),
     )
-
-
-def _total(costs: Sequence[PhaseCost]) -> PhaseCost:
-    total = costs[0]
-    for cost in costs[1:]:
-        total += cost
-    return total
