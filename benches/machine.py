@@ -13,7 +13,7 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
-from privet.planner.machine import cpu_model
+from privet.planner import machine
 
 ROOT = Path(__file__).resolve().parent.parent
 SOURCES = ("crates", "python", "benches", "Cargo.toml", "Cargo.lock")
@@ -30,18 +30,11 @@ def describe() -> dict[str, Any]:
     packages = ("numpy", "onnx", "onnxruntime")
     rustc = subprocess.run(["rustc", "--version"], capture_output=True, text=True, check=False)
     return {
-        "cpu": cpu_model(),
-        "cores": os.cpu_count(),
-        "usable_cores": len(os.sched_getaffinity(0)),
-        "memory_gib": round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1),
+        **machine.describe(),
         "kernel": platform.release(),
         "threads": os.environ.get("RAYON_NUM_THREADS", "one per core in each party"),
-        "versions": {
-            "python": platform.python_version(),
-            "rustc": rustc.stdout.strip(),
-            "privet": metadata.version("privet"),
-            **{package: metadata.version(package) for package in packages},
-        },
+        "rustc": rustc.stdout.strip(),
+        **{package: metadata.version(package) for package in packages},
     }
 
 

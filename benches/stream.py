@@ -144,7 +144,7 @@ def main() -> None:
     parser.add_argument("--cipher", default="paillier", choices=CIPHERS)
     options = parser.parse_args()
     machine = describe()
-    say(f"Measured on {machine['cpu']}, {machine['usable_cores']} cores.\n")
+    say(f"Measured on {machine['cpu']}, {machine['cores']} cores.\n")
     with tempfile.TemporaryDirectory() as folder:
         cipher = Cipher(options.cipher)
         say(report([prepare(name, Path(folder), cipher) for name in options.models.split(",")]))
