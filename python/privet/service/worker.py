@@ -3,12 +3,15 @@
 `python -m privet.service.worker` reads orders from standard input and writes events to standard
 output, a JSON object a line. The first line says where its things are; `listening` answers it.
 
-| Order `do` | Fields | Answer |
-|---|---|---|
-| `offer` | those of `ProgramOffer` | `offered` with `program`, or `not offered` with `error`,
-`message` | | `withdraw` | `program` | | | `grant` | those of `Grant` | `granted`; then `started`;
-then `finished` or `failed` | | `revoke` | `job` | `failed`, unless the job has ended | | `take
-back` | `job` | `failed` as `absent`, unless the client has connected or the job has ended |
+An order says in `do` what it is:
+
+- `offer`, with the fields of `ProgramOffer`: answered by `offered` with `program`, or by
+  `not offered` with `error` and `message`.
+- `withdraw`, with `program`: not answered.
+- `grant`, with the fields of `Grant`: `granted`; then `started`; then `finished` or `failed`.
+- `revoke`, with `job`: `failed`, unless the job has ended.
+- `take back`, with `job`: `failed` as `absent`, unless the client has connected or the job has
+  ended.
 
 A brief job is never reported as `started`, see `Admission`.
 
