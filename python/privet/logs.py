@@ -59,11 +59,13 @@ class JsonLines(logging.Formatter):
         return text
 
 
-class Seldom:
-    """Lets one event of a kind through in `seconds`, and counts those in between."""
+SELDOM_SECONDS = 60.0
 
-    def __init__(self, seconds: float = 60.0) -> None:
-        self._seconds = seconds
+
+class Seldom:
+    """Lets one event of a kind through in `SELDOM_SECONDS`, and counts those in between."""
+
+    def __init__(self) -> None:
         self._next = float("-inf")
         self._count = 0
 
@@ -74,7 +76,7 @@ class Seldom:
         now = time.monotonic()
         if now < self._next:
             return None
-        self._next = now + self._seconds
+        self._next = now + SELDOM_SECONDS
         count, self._count = self._count, 0
         return count
 
@@ -106,7 +108,7 @@ def trace(error: BaseException) -> list[str]:
     return lines
 
 
-def log_to_stderr(level: int = logging.INFO) -> None:
+def log_to_stderr() -> None:
     """Sends what Privet logs, and warnings of others, to standard error as JSON lines; exceptions
     that nobody catches as well."""
     # No line says which process and thread wrote it, and each record would look for that.
@@ -116,7 +118,7 @@ def log_to_stderr(level: int = logging.INFO) -> None:
     root = logging.getLogger()
     root.handlers[:] = [handler]
     root.setLevel(logging.WARNING)
-    logging.getLogger(OWN).setLevel(level)
+    logging.getLogger(OWN).setLevel(logging.INFO)
     # A line that cannot be written, on a full disk, is no reason to print another.
     logging.raiseExceptions = False
     logging.captureWarnings(True)

@@ -108,10 +108,9 @@ class Driver:
         find: Callable[[Start], Job | None],
         changed: Changed,
         joined: Callable[[ExecutorNode, list[StoreEntry]], None],
-        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.scheduler = scheduler
-        self.clock = clock
+        self.clock = time.monotonic
         self._executor = executor
         self._estimates = estimates
         self._endpoint = endpoint

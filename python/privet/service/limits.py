@@ -57,13 +57,13 @@ class Bucket:
         self._tokens = size
         self._at = now
 
-    def take(self, now: float, count: float = 1.0) -> float:
-        """Takes `count` tokens; 0.0, or if there are not so many, in how many seconds to retry.
+    def take(self, now: float) -> float:
+        """Takes a token; 0.0, or if there is none, in how many seconds to retry.
 
-        More than the bucket holds is never there: it costs all, and a full bucket's time.
+        A bucket of less than one gives all that it holds once it is full.
         """
         self.charge(now, 0.0)
-        count = min(count, self._size)
+        count = min(1.0, self._size)
         if self._tokens >= count:
             self._tokens -= count
             return 0.0
@@ -82,11 +82,9 @@ class Buckets:
     def __init__(self) -> None:
         self._buckets: OrderedDict[tuple[str, ...], tuple[float, Bucket]] = OrderedDict()
 
-    def take(
-        self, name: tuple[str, ...], rate: float, size: float, now: float, count: float = 1.0
-    ) -> float:
+    def take(self, name: tuple[str, ...], rate: float, size: float, now: float) -> float:
         """As `Bucket.take`, on the bucket of `name`, made anew when its rate has changed."""
-        return self._bucket(name, rate, size, now).take(now, count)
+        return self._bucket(name, rate, size, now).take(now)
 
     def charge(
         self, name: tuple[str, ...], rate: float, size: float, now: float, count: float

@@ -144,9 +144,9 @@ class Metrics:
         """A job's bytes."""
         _child(self._job_bytes, phase, sender).inc(count)
 
-    def material(self, model: str, fate: str, count: int = 1) -> None:
+    def material(self, model: str, fate: str) -> None:
         """Material entries were `made`, `used`, `found`, `expired` or `lost`."""
-        _child(self._material, model_name(model), fate).inc(count)
+        _child(self._material, model_name(model), fate).inc()
 
     def render(self) -> tuple[bytes, str]:
         """The text, and its content type."""

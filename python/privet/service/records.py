@@ -274,9 +274,9 @@ class Records:
         ).fetchall()
         return [_run(row) for row in reversed(rows)]
 
-    def prune(self, now: float | None = None) -> None:
+    def prune(self) -> None:
         """Forgets jobs and runs that ended long ago."""
-        limit = (time.time() if now is None else now) - KEPT_SECONDS
+        limit = time.time() - KEPT_SECONDS
         self._write("DELETE FROM jobs WHERE ended < ?", (limit,))
         self._write("DELETE FROM runs WHERE ended < ?", (limit,))
 

@@ -20,6 +20,9 @@ from privet.scheduler.submission import Phase, Submission
 #: Streams that are followed at most: every wish looks at all of them.
 STREAMS = 2000
 
+WEIGHT = 0.2
+"""The share of a new gap in the average of gaps."""
+
 
 @dataclass(slots=True)
 class Arrivals:
@@ -28,10 +31,10 @@ class Arrivals:
     last: float
     gap: float = math.inf
 
-    def add(self, now: float, entries: int, weight: float) -> None:
+    def add(self, now: float, entries: int) -> None:
         """A request for that many entries arrived."""
         gap = (now - self.last) / entries
-        self.gap = gap if math.isinf(self.gap) else self.gap + weight * (gap - self.gap)
+        self.gap = gap if math.isinf(self.gap) else self.gap + WEIGHT * (gap - self.gap)
         self.last = now
 
     def rate(self, now: float) -> float:
@@ -53,22 +56,14 @@ class Budget:
 
 
 class AheadPolicy(Over):
-    """`order` says which job goes first; `horizon` is in seconds, `weight` the share of a new gap
-    in the average of gaps."""
+    """`order` says which job goes first; `horizon` is in seconds."""
 
-    def __init__(
-        self,
-        order: Policy,
-        budget: Budget | None = None,
-        horizon: float = 30.0,
-        weight: float = 0.2,
-    ) -> None:
-        if not (horizon >= 0 and 0 < weight <= 1):
-            raise Misuse("the horizon is at least 0 seconds, and the weight lies in (0, 1]")
+    def __init__(self, order: Policy, budget: Budget | None = None, horizon: float = 30.0) -> None:
+        if not horizon >= 0:
+            raise Misuse("the horizon is at least 0 seconds")
         super().__init__("ahead", order)
         self.budget = budget or Budget()
         self.horizon = horizon
-        self.weight = weight
         self._streams: dict[JobStream, Arrivals] = {}
         self._present: set[str] = set()
 
@@ -89,7 +84,7 @@ class AheadPolicy(Over):
             if arrivals is None:
                 self._streams[stream] = Arrivals(now)
             else:
-                arrivals.add(now, batches.count(batch), self.weight)
+                arrivals.add(now, batches.count(batch))
         if len(self._streams) > STREAMS:
             self._forget()
 

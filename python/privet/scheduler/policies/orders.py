@@ -41,30 +41,26 @@ class Priority(Policy):
         return job.seconds + self.beta * job.queued
 
 
-class Deadline(Policy):
-    """Least slack: `deadline - remaining length`, the latest possible start, first.
+PATIENCE_SECONDS, STRETCH = 10.0, 2.0
+"""The deadline of a request that names none: so long after it arrived, and so many times its
+remaining length later still."""
 
-    A request that names no deadline gets one: `patience` seconds after it arrived, and `stretch`
-    times its remaining length later still. A T_pre for a notice has `notice` seconds more, until
-    its request comes.
-    """
+NOTICE_SECONDS = 60.0
+"""What a T_pre for a notice has more, until its request comes."""
+
+
+class Deadline(Policy):
+    """Least slack: `deadline - remaining length`, the latest possible start, first."""
 
     name = "deadline"
-
-    def __init__(self, patience: float = 10.0, stretch: float = 2.0, notice: float = 60.0) -> None:
-        if patience < 0 or stretch < 1 or notice < 0:
-            raise Misuse("patience and notice are at least 0 seconds, stretch is at least 1")
-        self.patience = patience
-        self.stretch = stretch
-        self.notice = notice
 
     def key(self, job: Candidate) -> float:
         """The latest start, in seconds on the clock."""
         due = job.deadline
         if due is None:
-            due = job.arrived + self.patience + self.stretch * job.remaining_seconds
+            due = job.arrived + PATIENCE_SECONDS + STRETCH * job.remaining_seconds
         if not job.is_requested:
-            due += self.notice
+            due += NOTICE_SECONDS
         return due - job.remaining_seconds
 
     def claimed(self, job: Candidate, key: float) -> float:
@@ -72,9 +68,12 @@ class Deadline(Policy):
         return self.key(job)
 
 
-class Urgent(Policy):
-    """Lowest `work left - beta * age` first, in seconds; a notice's T_pre stands `hold` seconds
-    behind.
+HOLD_SECONDS = 10.0
+"""How far a notice's T_pre stands behind."""
+
+
+class Urgent(Priority):
+    """Lowest `work left - beta * age` first, in seconds.
 
     Three changes to the paper's score. The length is that of all that the request still needs, so a
     short T_pre before a long T_on is no short job. Age counts from the request's arrival in both
@@ -84,19 +83,10 @@ class Urgent(Policy):
 
     name = "urgent"
 
-    def __init__(self, beta: float = 0.1, hold: float = 10.0) -> None:
-        if not (beta >= 0 and hold >= 0):
-            raise Misuse("beta and hold are at least 0")
-        self.beta = beta
-        self.hold = hold
-
     def key(self, job: Candidate) -> float:
         """The score at time 0, in seconds."""
-        return (
-            job.remaining_seconds
-            + self.beta * job.arrived
-            + (0.0 if job.is_requested else self.hold)
-        )
+        hold = 0.0 if job.is_requested else HOLD_SECONDS
+        return job.remaining_seconds + self.beta * job.arrived + hold
 
     def claimed(self, job: Candidate, key: float) -> float:
         """The same, now that the request has come."""

@@ -7,23 +7,19 @@ in all (equipartition, as known for moldable jobs).
 
 from __future__ import annotations
 
-from privet.errors import Misuse
 from privet.scheduler.policies.policy import Capacity, Over, Policy
 from privet.scheduler.profiles import Demand
 
 
 class Shared(Over):
     """A job gets `total cores / jobs about`, but at most what its profile asks for, and at least
-    `least` cores and as large a share of the cores as of the memory: a job that keeps others out by
-    its memory had better be quick."""
+    one core and as large a share of the cores as of the memory: a job that keeps others out by its
+    memory had better be quick."""
 
-    def __init__(self, order: Policy, least: int = 1) -> None:
-        if least < 1:
-            raise Misuse(f"a job needs at least one core, not {least}")
+    def __init__(self, order: Policy) -> None:
         super().__init__("shared", order)
-        self.least = least
 
     def cores(self, demand: Demand, jobs: int, total: Capacity) -> int:
         fair = total.cores // max(1, jobs)
         by_memory = total.cores * demand.memory // max(1, total.memory)
-        return min(demand.cores, max(self.least, fair, by_memory))
+        return min(demand.cores, max(1, fair, by_memory))
