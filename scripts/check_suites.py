@@ -22,7 +22,6 @@ PACKAGE = ROOT / "python" / "privet"
 BELOW = "compiler"
 """Lies below the suites and cannot ask them: texts of its operators say which suites have one."""
 
-CRATES = ROOT / "crates"
 DATA = (".json", ".toml")
 
 _DATA = "python/privet/research"
