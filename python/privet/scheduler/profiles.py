@@ -96,14 +96,13 @@ DEFAULT = {Phase.PRE: Demand(1, GIB, 10.0), Phase.ON: Demand(1, GIB, 5.0)}
 @dataclass
 class Profiles:
     """The profile table. Unknown batches are scaled from the nearest known one of the same model
-    (time, memory and material in proportion to the samples); unknown models get `default`.
+    (time, memory and material in proportion to the samples); unknown models get `DEFAULT`.
 
     `weight` is the share of a new measurement in the average of times, `decay` the factor by which
     a memory maximum shrinks towards a lower measurement, `headroom` the factor between the memory
     expected and the memory given to a job.
     """
 
-    default: Mapping[Phase, Demand] = field(default_factory=lambda: dict(DEFAULT))
     weight: float = 0.2
     decay: float = 0.9
     headroom: float = 1.0
@@ -151,7 +150,7 @@ class Profiles:
             return demand
         batches = self._batches.get((key.model, key.suite, key.phase))
         if not batches:
-            return _scaled(self._scaling(self.default[key.phase]), key.batch)
+            return _scaled(self._scaling(DEFAULT[key.phase]), key.batch)
         nearest = min(batches, key=lambda batch: (abs(batch - key.batch), batch))
         return _scaled(self._table[key._replace(batch=nearest)], key.batch / nearest)
 

@@ -46,13 +46,11 @@ class Arrivals:
 @dataclass(frozen=True)
 class Budget:
     """Bounds of what is made ahead: `bytes` and `entries` of unclaimed stock in all, and the share
-    of all `cores` (from 0 to 1) that may make it at a time. `spare` cores of each machine are left
-    for requests that come meanwhile."""
+    of all `cores` (from 0 to 1) that may make it at a time."""
 
     bytes: int = 2**34
     entries: int = 1000
     cores: float = 0.5
-    spare: int = 0
 
 
 class AheadPolicy(Over):
@@ -96,7 +94,7 @@ class AheadPolicy(Over):
     def wishes(self, now: float, view: View) -> list[JobStream]:
         """Material entries to make now, those first that will be used soonest."""
         total = sum(free.machine.cores for free in view.resources.values())
-        idle = sum(max(0, free.cores - self.budget.spare) for free in view.resources.values())
+        idle = sum(free.cores for free in view.resources.values())
         cores = min(idle, int(self.budget.cores * total) - view.cores)
         size = self.budget.bytes - view.bytes
         entries = self.budget.entries - sum(view.free.values())
