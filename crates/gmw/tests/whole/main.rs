@@ -2,6 +2,7 @@
 
 mod cost;
 mod field;
+mod lanes;
 mod pair;
 mod privacy;
 mod relations;

@@ -113,6 +113,37 @@ fn relu_is_masked_in_both_depths() {
     }
 }
 
+/// Were correlations of one lane used in another, a message would come twice within one run.
+#[test]
+fn relu_and_truncation_are_masked_in_lanes() {
+    let (n, rounds) = (1 << 15, Rounds::Blocks);
+    check(cost::relu(n, 25, rounds), rounds, |party, secret| {
+        privet_gmw::relu(party, &vec![RING.reduce(secret); n], RING).map(drop)
+    });
+    check(cost::truncate_exactly(n, 13, 37, rounds), rounds, |party, secret| {
+        privet_gmw::truncate_exactly(party, &vec![WIDE.reduce(secret); n], 13, WIDE).map(drop)
+    });
+}
+
+/// Parties refuse those of another version, where results would be wrong without a word. This was sent in version 9.
+#[test]
+fn what_comparisons_send_changes_with_the_version_of_the_protocol() {
+    let digest = |n: usize, rounds: Rounds| {
+        let demand = cost::relu(n, 25, rounds).demand + cost::truncate_exactly(n, 13, 37, rounds).demand;
+        let messages = transcript(&demand, rounds, 1, |party| {
+            privet_gmw::relu(party, &vec![1; n], RING)?;
+            privet_gmw::truncate_exactly(party, &vec![1; n], 13, WIDE).map(drop)
+        });
+        // FNV-1a.
+        let step = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+        messages.iter().flat_map(|(_, payload)| payload).fold(0xcbf2_9ce4_8422_2325, step)
+    };
+    let few = [Rounds::Linear, Rounds::Log, Rounds::Blocks].map(|rounds| digest(200, rounds));
+    let sent = (few, digest(1 << 15, Rounds::Blocks));
+    let due = ([898167781234865711, 4693165331254286477, 4251151329294560250], 10209318060691524116);
+    assert_eq!(sent, due, "if it is not the dealer that changed, raise VERSION in crates/runtime/src/session.rs");
+}
+
 #[test]
 fn lines_are_masked_in_both_depths() {
     let lines = |rises| Lines::new(&[3; 64], &[5; 64], 2, rises, WIDE);
