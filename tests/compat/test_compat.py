@@ -105,7 +105,7 @@ def test_material_is_used_with_the_program(version: Path) -> None:
 
 
 GREETING = b"PRIVET"
-TODAY = (8).to_bytes(2, "little")
+TODAY = (9).to_bytes(2, "little")
 """The version of the wire, which follows the name in a greeting."""
 REFUSED = {"kind": 2, "payload": "01"}
 """An abort, whose reason is the version."""

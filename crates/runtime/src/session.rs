@@ -32,5 +32,6 @@ pub use server::{Event, Server};
 /// Version of everything that crosses the wire; peers of different versions refuse each other. It was 1 in Privet 0.2, whose
 /// oblivious transfers are hashed in another way: material made with it would give wrong results without a word. Before 5, polynomials of
 /// linear layers were laid out in another way; before 6, products of a dealer had words of 64 bits; before 7, channels had no blocks of their
-/// own; before 8, a bit below the blocks of a comparison had one to itself.
-pub const VERSION: u16 = 8;
+/// own; before 8, a bit below the blocks of a comparison had one to itself; before 9, comparisons had no lanes, and what follows them was sent
+/// in the order of its elements.
+pub const VERSION: u16 = 9;
