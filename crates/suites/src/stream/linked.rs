@@ -4,8 +4,10 @@
 //! another pooling, it lays both side by side: a pooling along rows and one along columns of an image give the whole image but
 //! for the order of its rows and of its columns. Values are told by their size, whatever order they come in, so a value stays
 //! itself through all that the client computes and all that only moves elements. It can be told as well behind a private
-//! constant or factor, which the client finds because one number explains all values, in an average, whose terms shared a
-//! window, and in a sum of values that the client has seen. It is another one behind a layer that adds up products with weights.
+//! constant or factor, which the client finds because one number explains all values, behind a number that is broadcast, likewise, in
+//! an average, whose terms shared a window, and in a sum of values that the client has seen. It is another one behind a layer that adds
+//! up products with weights. So is a sum with a value that the client has not seen, but two sums with the same one differ by values that
+//! it has, so that value is the one that is told.
 
 use std::collections::HashSet;
 
@@ -18,7 +20,7 @@ use crate::ops::Node;
 /// The index of the first pooling whose values, or what they were made of, went into another pooling before.
 pub(super) fn second_pooling(program: &Program, steps: &[Step]) -> Option<usize> {
     let words = program.values().len().div_ceil(64);
-    // The values that the client has, or could compute if it knew the private constants and factors.
+    // The values that the client has, or could compute if it knew the private constants and factors and what is broadcast.
     let mut known: HashSet<usize> = program.inputs().iter().map(|input| input.value).collect();
     known.extend(steps.iter().filter_map(|step| match step {
         Step::Exchange(exchange) => Some(exchange.source),
@@ -30,11 +32,15 @@ pub(super) fn second_pooling(program: &Program, steps: &[Step]) -> Option<usize>
     for (index, operation) in program.operations().iter().enumerate() {
         let mut own = vec![0; words];
         let are_known = operation.inputs.iter().all(|input| known.contains(input));
-        if stays(Node::at(program, index), are_known) {
+        if stays(Node::at(program, index)) {
+            let is_sum = matches!(operation.operator, Operator::Add | Operator::Sub);
             for &input in &operation.inputs {
-                own.iter_mut().zip(&origins[input]).for_each(|(own, other)| *own |= other);
+                if !is_sum || are_known || !known.contains(&input) {
+                    own.iter_mut().zip(&origins[input]).for_each(|(own, other)| *own |= other);
+                }
             }
-            known.extend(are_known.then_some(operation.output));
+            let is_number = matches!(operation.operator, Operator::Broadcast);
+            known.extend((are_known || is_number).then_some(operation.output));
         } else {
             own[operation.output / 64] |= 1 << (operation.output % 64);
         }
@@ -49,8 +55,8 @@ pub(super) fn second_pooling(program: &Program, steps: &[Step]) -> Option<usize>
     None
 }
 
-/// Whether the client can tell what comes out by what went in; `are_known`: whether it has all that went in.
-fn stays(node: Node<'_>, are_known: bool) -> bool {
+/// Whether the client can tell what comes out by what went in.
+fn stays(node: Node<'_>) -> bool {
     let linear = match &node.operation.operator {
         Operator::Reshape
         | Operator::Broadcast
@@ -62,8 +68,9 @@ fn stays(node: Node<'_>, are_known: bool) -> bool {
         | Operator::ShiftLeft { .. }
         | Operator::AddConstant { .. }
         | Operator::Scale { .. }
+        | Operator::Add
+        | Operator::Sub
         | Operator::AvgPool2d { .. } => true,
-        Operator::Add | Operator::Sub => are_known,
         // A single weight for each result is a factor.
         Operator::Conv2d { weight_shape: [_, terms @ ..], .. } => terms.iter().product::<usize>() == 1,
         Operator::Dense { weight_shape: [terms, _], .. } => *terms == 1,
@@ -156,6 +163,29 @@ mod tests {
         }
     }
 
+    /// The rows are of sums with a value that the client does not see, the columns of the same sums and the ReLU of what it has seen. It
+    /// adds what it has to what it sees, and finds nothing if the columns are of sums with another value.
+    #[test]
+    fn two_sums_with_a_value_that_nobody_sees_differ_by_what_is_seen() {
+        let mut prg = Prg::from_seed(&Seed::from_block(14));
+        let [input, unseen, another] = [(); 3].map(|()| image(&mut prg));
+        let sums = |other: &[i64]| -> Vec<i64> { input.iter().zip(other).map(|(x, y)| x + y).collect() };
+        let with_relu =
+            |sums: Vec<i64>| -> Vec<i64> { sums.iter().zip(&input).map(|(sum, x)| sum + x.max(&0)).collect() };
+        let relu: HashSet<i64> = input.iter().map(|&x| x.max(0)).collect();
+        let rows = seen(&sums(&unseen), windows(SIDE, [1, SIDE]), &mut prg);
+        let mut found = |image: &[i64]| -> Option<Vec<Vec<i64>>> {
+            let columns = seen(image, windows(SIDE, [SIDE, 1]), &mut prg);
+            let wanted: HashSet<i64> = columns.concat().into_iter().collect();
+            let same = |sum: &i64| relu.iter().map(|x| sum + x).find(|value| wanted.contains(value));
+            let rows: Option<Vec<Vec<i64>>> = rows.iter().map(|row| row.iter().map(same).collect()).collect();
+            rows.map(|rows| crossed(&rows, &columns))
+        };
+        let image = with_relu(sums(&unseen));
+        assert_is_image_but_for_order(&found(&image).expect("every value"), &image);
+        assert_eq!(found(&with_relu(sums(&another))), None);
+    }
+
     /// Averages of the windows of one pooling go into another one, which tells what windows are neighbours.
     #[test]
     fn averages_are_known_from_the_windows_of_their_terms() {
@@ -237,6 +267,19 @@ mod tests {
         let behind = |name| vec![("pool", &[1][..], rows), (name, &[1], whole), ("pool", &[3], columns)];
         let sum: Vec<(&str, &[usize], _)> =
             vec![("pool", &[1], half), ("conv", &[2], half), ("add", &[2, 3], half), ("pool", &[4], quarter)];
+        // Either with a value that the client does not see; `second`: what the second one adds up.
+        let two_sums = |second: &'static [usize]| {
+            vec![
+                ("conv", &[1][..], whole),
+                ("conv", &[1], whole),
+                ("relu", &[1], whole),
+                ("add", &[1, 2], whole),
+                ("pool", &[5], rows),
+                ("add", &[1, 4], whole),
+                ("add", second, whole),
+                ("pool", &[8], columns),
+            ]
+        };
         for (what, operations) in [
             ("rows and columns", vec![("pool", &[1][..], rows), ("pool", &[1], columns)]),
             ("columns behind a ReLU", behind("relu")),
@@ -250,6 +293,18 @@ mod tests {
                 vec![("pool", &[1], rows), ("relu", &[1], whole), ("add", &[1, 3], whole), ("pool", &[4], columns)],
             ),
             ("windows of sums with what the client sees", [&sum[..], &[("relu", &[3], half)]].concat()),
+            ("columns of a sum with the same unseen value", two_sums(&[7, 2])),
+            (
+                "columns behind a number that is broadcast",
+                vec![
+                    ("conv", &[1], whole),
+                    ("average", &[2], [1, 1]),
+                    ("broadcast", &[3], whole),
+                    ("pool", &[1], rows),
+                    ("add", &[1, 4], whole),
+                    ("pool", &[6], columns),
+                ],
+            ),
         ] {
             let error = refused(&operations).unwrap_or_else(|| panic!("{what} is planned"));
             assert!(error.contains("its windows overlap those of another pooling"), "{what}: {error}");
@@ -258,6 +313,7 @@ mod tests {
             ("one pooling", vec![("pool", &[1][..], half)]),
             ("another one behind a layer", vec![("pool", &[1], half), ("conv", &[2], half), ("pool", &[3], quarter)]),
             ("another one of sums with what the client does not see", sum),
+            ("another one of sums with another value that the client does not see", two_sums(&[7, 3])),
             ("the client's own input", vec![("pool", &[0], rows), ("pool", &[0], columns)]),
         ] {
             assert_eq!(refused(&operations), None, "{what}");
