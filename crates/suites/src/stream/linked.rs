@@ -6,8 +6,8 @@
 //! itself through all that the client computes and all that only moves elements. It can be told as well behind a private
 //! constant or factor, which the client finds because one number explains all values, behind a number that is broadcast, likewise, in
 //! an average, whose terms shared a window, and in a sum of values that the client has seen. It is another one behind a layer that adds
-//! up products with weights. So is a sum with a value that the client has not seen, but two sums with the same one differ by values that
-//! it has, so that value is the one that is told.
+//! up products with weights, and in a sum that has such a one in every place. But two sums with the same unseen value differ by values
+//! that the client has seen, so what tells them is the unseen one.
 
 use std::collections::HashSet;
 
@@ -20,30 +20,33 @@ use crate::ops::Node;
 /// The index of the first pooling whose values, or what they were made of, went into another pooling before.
 pub(super) fn second_pooling(program: &Program, steps: &[Step]) -> Option<usize> {
     let words = program.values().len().div_ceil(64);
-    // The values that the client has, or could compute if it knew the private constants and factors and what is broadcast.
-    let mut known: HashSet<usize> = program.inputs().iter().map(|input| input.value).collect();
-    known.extend(steps.iter().filter_map(|step| match step {
+    let seen = steps.iter().filter_map(|step| match step {
         Step::Exchange(exchange) => Some(exchange.source),
         Step::Linear(_) => None,
-    }));
+    });
+    let seen: HashSet<usize> = seen.collect();
+    // The values that the client neither has nor could compute if it knew private constants and factors and a few numbers.
+    let mut unseen: HashSet<usize> = HashSet::new();
     // For each value those that it can be told to be; none for what the client gave, whose places it knows.
     let mut origins = vec![vec![0_u64; words]; program.values().len()];
     let mut pooled = vec![0_u64; words];
     for (index, operation) in program.operations().iter().enumerate() {
+        let all = operation.inputs.clone();
+        let hidden: Vec<usize> = all.iter().copied().filter(|input| unseen.contains(input)).collect();
+        let (tell, is_unseen) = match Results::of(Node::at(program, index)) {
+            Results::Others => (Vec::new(), true),
+            Results::Sums if !hidden.is_empty() => (hidden, true),
+            Results::Moved => (all.clone(), hidden == all),
+            Results::Sums | Results::Told => (all, false),
+        };
         let mut own = vec![0; words];
-        let are_known = operation.inputs.iter().all(|input| known.contains(input));
-        if stays(Node::at(program, index)) {
-            let is_sum = matches!(operation.operator, Operator::Add | Operator::Sub);
-            for &input in &operation.inputs {
-                if !is_sum || are_known || !known.contains(&input) {
-                    own.iter_mut().zip(&origins[input]).for_each(|(own, other)| *own |= other);
-                }
-            }
-            let is_number = matches!(operation.operator, Operator::Broadcast);
-            known.extend((are_known || is_number).then_some(operation.output));
-        } else {
+        for &input in &tell {
+            own.iter_mut().zip(&origins[input]).for_each(|(own, other)| *own |= other);
+        }
+        if tell.is_empty() {
             own[operation.output / 64] |= 1 << (operation.output % 64);
         }
+        unseen.extend((is_unseen && !seen.contains(&operation.output)).then_some(operation.output));
         if matches!(operation.operator, Operator::MaxPool2d { .. }) {
             if own.iter().zip(&pooled).any(|(own, pooled)| own & pooled != 0) {
                 return Some(index);
@@ -55,28 +58,40 @@ pub(super) fn second_pooling(program: &Program, steps: &[Step]) -> Option<usize>
     None
 }
 
-/// Whether the client can tell what comes out by what went in.
-fn stays(node: Node<'_>) -> bool {
-    let linear = match &node.operation.operator {
-        Operator::Reshape
-        | Operator::Broadcast
-        | Operator::Transpose { .. }
-        | Operator::Slice { .. }
-        | Operator::Concat { .. }
-        | Operator::Pad { .. }
-        | Operator::Negate
-        | Operator::ShiftLeft { .. }
-        | Operator::AddConstant { .. }
-        | Operator::Scale { .. }
-        | Operator::Add
-        | Operator::Sub
-        | Operator::AvgPool2d { .. } => true,
-        // A single weight for each result is a factor.
-        Operator::Conv2d { weight_shape: [_, terms @ ..], .. } => terms.iter().product::<usize>() == 1,
-        Operator::Dense { weight_shape: [terms, _], .. } => *terms == 1,
-        _ => false,
-    };
-    linear || ops::of(node).is_some()
+/// What the results of an operation are to a client that has seen what went in, or may find it.
+enum Results {
+    /// What went in, moved or each behind a private number.
+    Moved,
+    /// Sums and differences.
+    Sums,
+    /// Made of it in ways that the client knows or finds, maybe of few numbers for many results.
+    Told,
+    /// Other values.
+    Others,
+}
+
+impl Results {
+    fn of(node: Node<'_>) -> Self {
+        match &node.operation.operator {
+            Operator::Reshape
+            | Operator::Transpose { .. }
+            | Operator::Slice { .. }
+            | Operator::Concat { .. }
+            | Operator::Negate
+            | Operator::ShiftLeft { .. }
+            | Operator::AddConstant { .. }
+            | Operator::Scale { .. } => Self::Moved,
+            Operator::Add | Operator::Sub => Self::Sums,
+            Operator::Broadcast | Operator::Pad { .. } | Operator::AvgPool2d { .. } => Self::Told,
+            // A single weight for each result is a factor.
+            Operator::Conv2d { weight_shape: [_, terms @ ..], .. } if terms.iter().product::<usize>() == 1 => {
+                Self::Told
+            }
+            Operator::Dense { weight_shape: [1, _], .. } => Self::Told,
+            _ if ops::of(node).is_some() => Self::Told,
+            _ => Self::Others,
+        }
+    }
 }
 
 #[cfg(test)]
@@ -224,6 +239,11 @@ mod tests {
             let text = match name {
                 "pool" => format!(r#""op":"max_pool2d",{window}"#),
                 "average" => format!(r#""op":"avg_pool2d",{window},"factors":[1]"#),
+                "slice" => format!(r#""op":"slice","starts":[0,0,0,0],"ends":[1,1,{high},{wide}],"steps":[1,1,1,1]"#),
+                "pad" => {
+                    let [low, right] = [high - from[0], wide - from[1]];
+                    format!(r#""op":"pad","before":[0,0,0,0],"after":[0,0,{low},{right}],"constant":0"#)
+                }
                 "constant" => r#""op":"add_constant","bias":"b","bias_shape":[1]"#.into(),
                 "scale" => format!(r#""op":"scale","weight":"s","weight_shape":[1,1,{high},{wide}]"#),
                 "factor" => conv("f", 1, 0),
@@ -263,10 +283,15 @@ mod tests {
     #[test]
     fn values_are_pooled_once() {
         let (whole, half, quarter) = ([SIDE, SIDE], [SIDE / 2, SIDE / 2], [SIDE / 4, SIDE / 4]);
-        let (rows, columns) = ([SIDE, 1], [1, SIDE]);
+        let (rows, columns, top) = ([SIDE, 1], [1, SIDE], [SIDE / 2, SIDE]);
         let behind = |name| vec![("pool", &[1][..], rows), (name, &[1], whole), ("pool", &[3], columns)];
         let sum: Vec<(&str, &[usize], _)> =
             vec![("pool", &[1], half), ("conv", &[2], half), ("add", &[2, 3], half), ("pool", &[4], quarter)];
+        // Rows, and columns of the sum with what becomes of a value that the client does not see.
+        let added = |steps: &[(&'static str, &'static [usize], _)]| {
+            let rest = [("pool", &[1][..], rows), ("add", &[1, 4], whole), ("pool", &[6], columns)];
+            [&[("conv", &[1][..], whole)], steps, &rest].concat()
+        };
         // Either with a value that the client does not see; `second`: what the second one adds up.
         let two_sums = |second: &'static [usize]| {
             vec![
@@ -285,6 +310,14 @@ mod tests {
             ("columns behind a ReLU", behind("relu")),
             ("columns behind a private constant", behind("constant")),
             ("columns behind private factors", behind("scale")),
+            (
+                "columns of values of which half are added to others",
+                added(&[("slice", &[2], top), ("pad", &[3], whole)]),
+            ),
+            (
+                "columns behind a number that is broadcast",
+                added(&[("average", &[2], [1, 1]), ("broadcast", &[3], whole)]),
+            ),
             ("columns behind a convolution with one weight", behind("factor")),
             ("windows of windows", vec![("pool", &[1], half), ("pool", &[2], quarter)]),
             ("windows of averages", vec![("pool", &[1], half), ("average", &[1], half), ("pool", &[3], quarter)]),
@@ -294,17 +327,6 @@ mod tests {
             ),
             ("windows of sums with what the client sees", [&sum[..], &[("relu", &[3], half)]].concat()),
             ("columns of a sum with the same unseen value", two_sums(&[7, 2])),
-            (
-                "columns behind a number that is broadcast",
-                vec![
-                    ("conv", &[1], whole),
-                    ("average", &[2], [1, 1]),
-                    ("broadcast", &[3], whole),
-                    ("pool", &[1], rows),
-                    ("add", &[1, 4], whole),
-                    ("pool", &[6], columns),
-                ],
-            ),
         ] {
             let error = refused(&operations).unwrap_or_else(|| panic!("{what} is planned"));
             assert!(error.contains("its windows overlap those of another pooling"), "{what}: {error}");
