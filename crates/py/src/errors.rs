@@ -74,6 +74,7 @@ fn link(error: &privet_channel::Error) -> &'static str {
         privet_channel::Error::PeerMisbehaved(_) => "PeerMisbehaved",
         privet_channel::Error::Misuse(_) => "Misuse",
         privet_channel::Error::Io(privet_channel::Io::ConnectionRefused { .. }) => "NobodyListens",
+        privet_channel::Error::Io(privet_channel::Io::Bind { .. }) => "PrivetError",
         privet_channel::Error::Io(_) => "LinkError",
     }
 }

@@ -14,7 +14,8 @@ from pathlib import Path
 
 import pytest
 
-from privet import keys
+from privet import _native, keys
+from privet.cli.failures import exit_code
 from privet.errors import PrivetError, Short
 from privet.runtime.acceptor import Acceptor
 from privet.runtime.credentials import Credentials
@@ -103,6 +104,15 @@ def test_memory_that_a_process_may_not_map_is_not_available() -> None:
         assert available_memory() <= 64 << 20
     finally:
         resource.setrlimit(resource.RLIMIT_AS, before)
+
+
+def test_an_address_that_is_taken_is_no_fault_of_a_peer(key_folder: Path) -> None:
+    credentials = Credentials.from_directory(key_folder, "server")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        place = ":".join(map(str, taken.getsockname()))
+        with pytest.raises(PrivetError, match=f"cannot listen on {place}") as caught:
+            _native.Listener(place, credentials.native)
+    assert exit_code(caught.value) == 1
 
 
 def test_a_listener_that_has_no_thread_for_a_peer_goes_on(
