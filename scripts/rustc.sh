@@ -5,7 +5,7 @@
 for argument; do
     [ "$argument" = --test ] || continue
     case $CARGO_PKG_NAME in
-        privet-bfv | privet-ot | privet-paillier | privet-prg | privet-ring) break ;;
+        privet-bfv | privet-linear | privet-ot | privet-paillier | privet-prg | privet-ring) break ;;
         *) exec "$@" -C opt-level=0 ;;
     esac
 done

@@ -54,8 +54,13 @@ def _end(number: int, _frame: FrameType | None) -> None:
 
 def main() -> None:
     """Entry point of the command `privet`."""
-    look_seldom()
     signal.signal(signal.SIGTERM, _end)
+    run()
+
+
+def run() -> None:
+    """Runs the command that `sys.argv` has, on any thread, and exits with its code."""
+    look_seldom()
     as_json = "--json" in sys.argv[1:]
     try:
         sys.exit(app(standalone_mode=not as_json))

@@ -116,5 +116,9 @@ pub fn together<A: Send, B: Send>(
 
 /// Bytes that differ from place to place.
 pub fn pattern(length: usize, salt: u8) -> Vec<u8> {
-    (0..length).map(|i| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0] ^ salt).collect()
+    const PERIOD: usize = 100_003;
+    let byte = |i: usize| (i as u64).wrapping_mul(0x9e37_79b9_7f4a_7c15).to_be_bytes()[0] ^ salt;
+    let mut bytes = (0..length.min(PERIOD)).map(byte).collect::<Vec<_>>().repeat(length.div_ceil(PERIOD));
+    bytes.truncate(length);
+    bytes
 }

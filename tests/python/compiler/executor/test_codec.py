@@ -133,7 +133,7 @@ def test_decoding_checks_shapes(program: Program) -> None:
 @pytest.mark.parametrize(
     ("sample", "message"),
     [
-        (ONES, "must map"),
+        (ONES, "maps their names to arrays"),
         ({"x0": ONES}, "names"),
         ({"x0": ONES, "x1": np.ones(4)}, r"of x1 has a sample of shape \[4\], not \[1, 3\]"),
         ({"x0": ONES, "x1": ONES * np.nan}, "finite numbers"),

@@ -11,9 +11,8 @@ use crate::policy::{Guard, Policy};
 use crate::stream::{DataProvider, Server as Served};
 use crate::{Error, Silent};
 
-/// A data provider that says what it likes. Returns how the server's session ended.
-fn against_server(client: impl FnOnce(&mut Channel, &DataProvider, &Fixture)) -> Result<(), Error> {
-    let fixture = Fixture::residual(PAILLIER);
+/// A client that has this key and says what it likes. Returns how the server's session ended.
+fn against_server(fixture: &Fixture, provider: &DataProvider, client: impl FnOnce(&mut Channel)) -> Result<(), Error> {
     let folder = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/residual");
     let read = |file| std::fs::read(folder.join(file)).expect("a fixture");
     let server = Served::new(read("program.json"), &read("weights.safetensors")).expect("a server");
@@ -22,7 +21,6 @@ fn against_server(client: impl FnOnce(&mut Channel, &DataProvider, &Fixture)) ->
     thread::scope(|scope| {
         let serving = scope.spawn(move || server.serve(None, None, far, &mut Silent, &mut |_| ()));
         crate::session::messages::greet(&mut near).expect("a greeting");
-        let provider = DataProvider::new(&fixture.plan).expect("a key");
         let hash = fixture.plan.program().hash().to_string();
         let ask = format!(r#"{{"request":"encrypt","program":"{hash}","key_bits":2048,"samples":1}}"#);
         near.send(ask.as_bytes()).expect("a link");
@@ -30,7 +28,7 @@ fn against_server(client: impl FnOnce(&mut Channel, &DataProvider, &Fixture)) ->
         near.flush().expect("a link");
         near.recv(1).expect("noise is ready");
         near.send(format!(r#"{{"request":"infer","program":"{hash}"}}"#).as_bytes()).expect("a link");
-        client(&mut near, &provider, &fixture);
+        client(&mut near);
         drop(near);
         serving.join().expect("the server does not panic")
     })
@@ -60,10 +58,12 @@ fn ciphertexts_outside_the_group_end_the_session_and_get_no_answer() {
             PeerMisbehaved::NotInvertible { index: 3 },
         ),
     ];
+    let fixture = Fixture::residual(PAILLIER);
+    let provider = DataProvider::new(&fixture.plan).expect("a key");
     for (forge, expected) in forgeries {
-        let ended = against_server(|channel, provider, fixture| {
-            let mut bytes = encrypted(provider, fixture);
-            bytes[3 * size..4 * size].copy_from_slice(&forge(provider));
+        let ended = against_server(&fixture, &provider, |channel| {
+            let mut bytes = encrypted(&provider, &fixture);
+            bytes[3 * size..4 * size].copy_from_slice(&forge(&provider));
             for message in bytes.chunks(1024 * size) {
                 channel.send(message).expect("a link");
             }
