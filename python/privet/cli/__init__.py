@@ -46,16 +46,29 @@ def _options(
     """Private predictions from ONNX models: the server learns no input, the client no weight."""
 
 
-def _end(number: int, _frame: FrameType | None) -> None:
-    """Ends a command that has no ending of its own as Ctrl-C does: its processes stop, and no
-    folder with keys, inputs and weights stays behind."""
-    sys.exit(128 + number)
-
-
 def main() -> None:
-    """Entry point of the command `privet`."""
-    signal.signal(signal.SIGTERM, _end)
-    run()
+    """Entry point of the command `privet`.
+
+    SIGTERM ends a command that has no ending of its own as Ctrl-C does: its processes stop, and no
+    folder with keys, inputs and weights stays behind.
+    """
+    was_terminated = False
+
+    def end(_number: int, frame: FrameType | None) -> None:
+        nonlocal was_terminated
+        was_terminated = True
+        on_ctrl_c = signal.getsignal(signal.SIGINT)
+        if not callable(on_ctrl_c):  # ignored, as in what a shell runs in the background
+            on_ctrl_c = signal.default_int_handler
+        on_ctrl_c(signal.SIGINT, frame)
+
+    signal.signal(signal.SIGTERM, end)
+    try:
+        run()
+    except (SystemExit, KeyboardInterrupt):
+        if was_terminated:
+            sys.exit(128 + signal.SIGTERM)
+        raise
 
 
 def run() -> None:
