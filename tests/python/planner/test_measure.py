@@ -154,7 +154,7 @@ def test_packed_samples_share_ciphertexts(tmp_path: Path) -> None:
 
 
 @pytest.mark.go
-@pytest.mark.parametrize("refreshes", [False, True])
+@pytest.mark.parametrize("refreshes", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_a_cohort_sends_what_is_planned(refreshes: bool, tmp_path: Path) -> None:
     model = MODEL if refreshes else SMOOTH
     (record,), skipped = measure(
