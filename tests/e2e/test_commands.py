@@ -19,7 +19,7 @@ import onnx
 import pytest
 from typer.testing import CliRunner
 
-from privet.cli import app, run
+from privet.cli import app, run_command
 
 MODELS = Path(__file__).parents[2] / "zoo" / "models"
 DIGITS = MODELS / "digits-cnn.onnx"
@@ -38,7 +38,7 @@ def privet(*words: object, code: int = 0) -> dict[str, Any]:
         redirect_stdout(stdout),
         pytest.raises(SystemExit) as excinfo,
     ):
-        run()
+        run_command()
     assert (excinfo.value.code or 0) == code, stdout.getvalue()
     result: dict[str, Any] = json.loads(stdout.getvalue())
     return result

@@ -64,14 +64,14 @@ def main() -> None:
 
     signal.signal(signal.SIGTERM, end)
     try:
-        run()
+        run_command()
     except (SystemExit, KeyboardInterrupt):
         if was_terminated:
             sys.exit(128 + signal.SIGTERM)
         raise
 
 
-def run() -> None:
+def run_command() -> None:
     """Runs the command that `sys.argv` has, on any thread, and exits with its code."""
     look_seldom()
     as_json = "--json" in sys.argv[1:]

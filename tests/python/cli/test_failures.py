@@ -136,7 +136,7 @@ def test_main_reports_what_a_command_raises(
     monkeypatch.setattr(cli, "app", fail)
     monkeypatch.setattr(sys, "argv", ["privet", "run", *flags])
     with pytest.raises(SystemExit) as excinfo:
-        cli.run()
+        cli.run_command()
     assert excinfo.value.code == 4
     output = capsys.readouterr()
     assert "the server is gone" in (output.out if is_json else output.err)
@@ -164,7 +164,7 @@ def test_a_wrong_call_is_told_to_programs_too(
     Path("model.onnx").touch()
     monkeypatch.setattr(sys, "argv", ["privet", *words, "--json"])
     with pytest.raises(SystemExit) as excinfo:
-        cli.run()
+        cli.run_command()
     assert excinfo.value.code == 2
     error = json.loads(capsys.readouterr().out)["error"]
     assert error["type"] == "Misuse"
@@ -183,7 +183,7 @@ def test_a_bug_keeps_its_traceback(
     monkeypatch.setattr(cli, "app", fail)
     monkeypatch.setattr(sys, "argv", ["privet", "run", *flags])
     with pytest.raises(ZeroDivisionError):
-        cli.run()
+        cli.run_command()
     output = capsys.readouterr().out
     expected = {"error": {"type": "ZeroDivisionError", "message": "a bug"}}
     assert json.loads(output) == expected if flags else not output

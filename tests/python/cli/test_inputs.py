@@ -127,6 +127,7 @@ def test_samples_that_a_program_is_measured_on_are_compared_with_onnx_runtime(
         graph, opset_imports=[onnx.helper.make_opsetid("", 17)], ir_version=9
     )
     path = tmp_path / "samples.npz"
-    np.savez(path, **{name: np.ones((3, 1, 4), np.float32) for name in names})
+    arrays: dict[str, Any] = {name: np.ones((3, 1, 4), np.float32) for name in names}
+    np.savez(path, **arrays)
     compiled = privet.compile(proto, calibration=read_samples(path))
     assert [error.name for error in compiled.accuracy().beside] == ["y"]
