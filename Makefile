@@ -58,7 +58,7 @@ test-rust: setup ## Only the Rust tests
 	$(CARGO) test $(RUST_TESTS) --no-fail-fast
 
 test-go: setup ## Only the Go tests (not the slow ones)
-	@$(NEEDS_GO); $(GO_RUN) test -short ./...
+	@$(NEEDS_GO); $(GO_RUN) test -short -timeout 20m ./...
 
 compile: setup ## Compile what test-rust and test-go run, and run nothing
 	$(CARGO) test $(RUST_TESTS) --no-run

@@ -95,10 +95,11 @@ def test_ctrl_c_while_a_party_starts_ends_it(
 
 
 ORPHAN = """
-import os, sys, time
+import signal
 from privet.suites.spawned import compute
 from tests.python.suites.test_spawned import tell_and_wait
 if __name__ == "__main__":
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     compute(tell_and_wait)
 """
 
@@ -124,7 +125,6 @@ def test_a_process_that_computes_ends_with_the_one_that_asked(
         stderr=subprocess.DEVNULL,
         text=True,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as parent:
         assert parent.stdout is not None
         child, ignores = map(int, parent.stdout.readline().split())
