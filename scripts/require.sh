@@ -19,5 +19,7 @@ command -v "$cargo" >/dev/null 2>&1 ||
     fail "no '$cargo' found. Install Rust 1.95 or newer (rustup gives rustc, cargo, rustfmt and clippy)"
 "$cargo" --version >/dev/null 2>&1 ||
     fail "'$cargo' does not run: $("$cargo" --version 2>&1 | head -n 1)"
+command -v bash >/dev/null 2>&1 ||
+    fail "no 'bash' found; cargo calls scripts/rustc.sh. On Alpine: apk add bash"
 command -v cc >/dev/null 2>&1 ||
     fail "no C compiler 'cc' found; Rust links with it. On Debian: apt-get install build-essential"

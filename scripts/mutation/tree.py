@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -33,6 +34,7 @@ class Tree:
             if not target.is_file() or target.read_bytes() != data:
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(data)
+                shutil.copymode(source / name, target)
         for path in list(folder.rglob("*")):
             if path.is_file() and str(path.relative_to(folder)) not in names | {self.MARK}:
                 path.unlink()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import replace
 from pathlib import Path
@@ -92,6 +93,7 @@ def test_a_tree_loses_a_mask_and_gets_it_back(tmp_path: Path) -> None:
     with tree.without(mask(*edits)):
         assert copy.read_text() == source.replace("AND of bits", "OR of bits").replace("GMW", "BMR")
     assert copy.read_text() == source
+    assert os.access(tmp_path / "tree" / "scripts" / "rustc.sh", os.X_OK), "cargo calls it"
     mtime = copy.stat().st_mtime_ns
     Tree(ROOT, tmp_path / "tree")
     assert copy.stat().st_mtime_ns == mtime, "what is the same is not written again"
